@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from account import Account, account_for, read_log
 from load import GROUPS, ODD, TYPE, Load
 from recount import Api, MetricSpec, compare, compare_ledger, panes_of
@@ -44,8 +46,12 @@ def await_load(stack: TestStack, load: Load, target: int) -> None:
     stack.wait_until(lambda: load.acknowledged > target, f"event {target} acknowledged", 60)
 
 
-def assert_equal_to_recount(stack: TestStack, load: Load) -> None:
-    """Compare ledger and panes with the log, once all of the log is counted."""
+def assert_equal_to_recount(stack: TestStack, load: Load) -> list[dict[str, Any]]:
+    """Compare ledger and panes with the log, once all of the log is counted.
+
+    Returns:
+        The load's events, each that counts once.
+    """
     api = Api(stack.dashboard_url, stack.key)
     account = stack.wait_until(lambda: settled(stack, api), "ledger equal to the log", 120)
     events = [event for event in account.counted if event["type"] == TYPE]
@@ -56,6 +62,7 @@ def assert_equal_to_recount(stack: TestStack, load: Load) -> None:
     result = compare(api, panes_of(events, SPEC, PANE_MS), SPEC, AGGREGATES, PANE_MS)
     assert result.mismatches == []
     assert result.points >= GROUPS
+    return events
 
 
 def settled(stack: TestStack, api: Api) -> Account | None:

@@ -199,7 +199,9 @@ def assert_panes(
     return events
 
 
-def assert_goes_on(rig: Rig, load: Load, *, first: int, from_ms: int = 0) -> None:
+def assert_goes_on(
+    rig: Rig, load: Load, *, first: int, from_ms: int = 0, sketched: bool = False
+) -> None:
     """Assert I1 to I5 of a log that has lost something, from where it is whole again.
 
     Args:
@@ -208,10 +210,13 @@ def assert_goes_on(rig: Rig, load: Load, *, first: int, from_ms: int = 0) -> Non
         first: The first event that the log must hold.
         from_ms: The instant, the beginning of a minute, from which on it holds all; 0: it is
             another log, of which everything is counted.
+        sketched: Whether the metric with all that can be counted is there.
     """
     records, api = read_log(rig.kafka_bootstrap), Api(rig.dashboard_url, rig.key)
     account = account_for(records, tenant=TENANT)
-    assert_panes(rig, load, account, records, first=first, from_ms=from_ms)
+    events = assert_panes(rig, load, account, records, first=first, from_ms=from_ms)
+    if sketched:
+        assert_sketches(rig, api, events)
     ledger = compare_ledger(api, account, from_ms=from_ms)
     assert ledger.mismatches == [], f"ledger and log must agree: {ledger.mismatches[:3]}"
     uses = compare_uses(api, METRIC, uses_of(account.counted), from_ms=from_ms)

@@ -89,12 +89,6 @@ class Scene:
         )
         rig.define("rule", "alarm", RULE)
 
-    def define_sketched(self) -> None:
-        """Define the metric with all that can be counted, unless it is there."""
-        if not self.sketched:
-            define_sketched(self.rig)
-            self.sketched = True
-
     @contextmanager
     def watched(
         self,
@@ -256,6 +250,7 @@ def scene(
     mutants: Mapping[str, str] | None = None,
     kafka: Mapping[str, str] | None = None,
     lasting: bool = True,
+    sketched: bool = True,
 ) -> Iterator[Scene]:
     """Yield a running stack under load, 500 events/s; all of it ends with the block.
 
@@ -269,6 +264,8 @@ def scene(
         mutants: By service, a mutant; "" for none.
         kafka: What the broker's `server.properties` says besides.
         lasting: Whether it is warm before anything is broken, and faults last; see `IMPACT_S`.
+        sketched: Whether the metric with all that can be counted is compared, too (I5); a mutant
+            is red by less.
     """
     quiet = {"WEIR_ALERTS_OWN_RULES": "false"}
     shards = {"WEIR_ANALYTICS_SHARDS": "2"}
@@ -283,11 +280,15 @@ def scene(
     try:
         rig.start()
         begin(rig, seed)
+        sketched = sketched and not rig.mutants
+        if sketched:
+            define_sketched(rig)
         running = kind(rig.ingest_url, rig.key, str(seed), history=history_in(folder))
         for name, value in {"batch": 50, "bad": 1, "odd": 1, **(load or {})}.items():
             setattr(running, name, value)
         with running:
-            here = Scene(rig, running, receiver, impact_s=IMPACT_S if lasting else 0.0)
+            impact_s = IMPACT_S if lasting else 0.0
+            here = Scene(rig, running, receiver, sketched=sketched, impact_s=impact_s)
             here.pass_time(SystemClock().monotonic_s() + (WARM_S if lasting else 0.0))
             yield here
     finally:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from disruption.rig import PACE, Rig
+from disruption.rig import PACE
 from equality import is_filled
 from load import TYPE
 from recount import Api, MetricSpec, compare, panes_of
 from recount_sketches import compare_sketches, compare_top
+from weir_local.testing import TestStack
 
 PANE_MS = 60_000
 EXACT = ("count", "rate", "sum", "min", "max", "avg", "stddev", "last")
@@ -31,21 +32,21 @@ keep: {{1m: 6h}}
 """
 
 
-def define_sketched(rig: Rig) -> None:
+def define_sketched(stack: TestStack) -> None:
     """Define the metric, and return once it holds the log."""
-    rig.define("metric", "sketched", DEFINITION)
-    rig.wait_until(lambda: is_filled(rig, "sketched"), "the sketched metric", 60 * PACE)
+    stack.define("metric", "sketched", DEFINITION)
+    stack.wait_until(lambda: is_filled(stack, "sketched"), "the sketched metric", 60 * PACE)
 
 
-def assert_sketches(rig: Rig, api: Api, events: list[dict[str, Any]]) -> None:
+def assert_sketches(stack: TestStack, api: Api, events: list[dict[str, Any]]) -> None:
     """Assert that each pane has what the recount says: sketches within twice their bound.
 
     Args:
-        rig: The stack; what the metric holds is the log once it is filled.
+        stack: What the metric holds is the log once it is filled.
         api: Its API.
         events: The load's events, each that counts once.
     """
-    rig.wait_until(lambda: is_filled(rig, "sketched"), "the sketched metric", 120 * PACE)
+    stack.wait_until(lambda: is_filled(stack, "sketched"), "the sketched metric", 120 * PACE)
     panes = panes_of(events, SPEC, PANE_MS)
     found = (
         compare(api, panes, SPEC, EXACT, PANE_MS),

@@ -59,7 +59,6 @@ def test_every_crash_point(tmp_path: Path, seed: int, action: str, turn: int) ->
     errors = OF_RAISE if action == "raise" else ()
     with scene(tmp_path, seed + turn, links=("panes-redis",)) as here:
         here.define_alarm()
-        here.define_sketched()
         strike_all(here, chance, action, errors)
 
 

@@ -49,7 +49,6 @@ PARTS = ("ingest", "panes", "alerts", "dashboard", "redis", "kafka")
 def test_nothing_is_broken(tmp_path: Path, seed: int) -> None:
     """The baseline, without a fault, at 500 events/s: what is wrong here is no fault's doing."""
     with broken(tmp_path, seed, "") as here:
-        here.define_sketched()
         here.more(10_000)
 
 
@@ -224,7 +223,6 @@ def test_redis_is_emptied(tmp_path: Path, seed: int, when: str, mutant: str) -> 
     with broken(tmp_path, seed, mutant, redis_goes_back=True, errors=(INTERRUPTED,)) as here:
         rig = here.rig
         if not mutant:
-            here.define_sketched()
             here.define_alarm()
         here.load.batch, usual = 500, here.load.batch
         here.more(10_000)

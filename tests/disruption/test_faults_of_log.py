@@ -180,7 +180,7 @@ def assert_whole_from_now_on(here: Scene) -> None:
     from_ms += MINUTE_MS - from_ms % MINUTE_MS
     count_two_panes(here, from_ms)
     fresh = (n for n, _count, time in here.load.batches if epoch_ms(time) >= from_ms)
-    assert_goes_on(here.rig, here.load, first=next(fresh), from_ms=from_ms)
+    assert_goes_on(here.rig, here.load, first=next(fresh), from_ms=from_ms, sketched=here.sketched)
 
 
 def count_two_panes(here: Scene, from_ms: int) -> None:
@@ -302,7 +302,7 @@ def assert_goes_on_adopted(here: Scene, first: int) -> None:
     )
     assert_incomplete(rig, from_ms)
     count_two_panes(here, int(rig.api("GET", "/status").body["now_ms"]))
-    assert_goes_on(rig, here.load, first=first)
+    assert_goes_on(rig, here.load, first=first, sketched=here.sketched)
 
 
 def fill_far_out(rig: Rig) -> None:

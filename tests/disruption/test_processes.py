@@ -9,7 +9,10 @@ import urllib.request
 import psutil
 import pytest
 from disruption.rig import PACE, promised_s
+from disruption.sketched import assert_sketches, define_sketched
 from equality import assert_equal_to_recount, await_load, begin
+from load import Load
+from recount import Api
 from weir.clock import SystemClock
 from weir_local.testing import TestStack
 
@@ -34,6 +37,7 @@ def await_new_result(stack: TestStack) -> None:
 def test_killed_driver_redis_and_kafka_leave_equal_numbers(own_stack: TestStack, seed: int) -> None:
     """The driver killed five times under load, then Redis, then Kafka: equal to the recount."""
     chance = random.Random(seed)  # noqa: S311
+    define_sketched(own_stack)
     with begin(own_stack, seed) as load:
         for part in ("panes",) * 5 + ("redis", "kafka"):
             target = load.acknowledged + chance.randrange(200, 2000)
@@ -44,7 +48,13 @@ def test_killed_driver_redis_and_kafka_leave_equal_numbers(own_stack: TestStack,
             revive(own_stack)
             await_new_result(own_stack)
             assert time.monotonic() - began_s < FIRST_RESULT_S
-    assert_equal_to_recount(own_stack, load)
+    assert_all_equal(own_stack, load)
+
+
+def assert_all_equal(stack: TestStack, load: Load) -> None:
+    """Compare ledger and panes with the log, those with sketches, too."""
+    events = assert_equal_to_recount(stack, load)
+    assert_sketches(stack, Api(stack.dashboard_url, stack.key), events)
 
 
 def revive(stack: TestStack) -> None:
@@ -56,6 +66,7 @@ def revive(stack: TestStack) -> None:
 
 def test_kafka_stopped_for_a_minute(own_stack: TestStack, seed: int) -> None:
     """Without Kafka: 503 in time, flat memory, stale on the board; then nothing is missing."""
+    define_sketched(own_stack)
     with begin(own_stack, seed) as load:
         await_load(own_stack, load, 3000)
         ingest = psutil.Process(own_stack.stack.parts["ingest"].pid() or 0)
@@ -75,7 +86,7 @@ def test_kafka_stopped_for_a_minute(own_stack: TestStack, seed: int) -> None:
     assert seen.probes == {200}
     assert seen.stale_since_ms is not None
     assert abs(seen.stale_since_ms - stopped_ms) < 10_000
-    assert_equal_to_recount(own_stack, load)
+    assert_all_equal(own_stack, load)
 
 
 class Outage:
