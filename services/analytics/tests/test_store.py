@@ -33,6 +33,14 @@ def outbox(client: redis.Redis) -> list[OutboxEntry]:
     )
 
 
+def answers(client: redis.Redis) -> bool:
+    """Return whether a server is there: its socket's file is, a moment before it listens."""
+    try:
+        return bool(client.ping())
+    except redis.ConnectionError:
+        return False
+
+
 class TestVerdicts:
     def test_ok_writes_everything_at_once(self, client: redis.Redis, shard: ShardStore) -> None:
         """A commit stores rows, names, mark, token and outbox."""
@@ -229,7 +237,9 @@ class TestNoAnswer:
         options = ["--port", "0", "--unixsocket", str(path), "--save", "", "--dir", str(tmp_path)]
         server = subprocess.Popen([find_server(), *options], stdout=subprocess.DEVNULL)  # noqa: S603
         try:
-            wait_until(path.exists, timeout_s=10, what="the socket of redis")
+            client = redis.Redis(unix_socket_path=str(path))
+            wait_until(lambda: answers(client), timeout_s=10, what="redis on its socket")
+            client.close()
             found = ShardStore(f"unix://{path}", 0).commit(job(0, 10), [part()])
         finally:
             server.kill()
