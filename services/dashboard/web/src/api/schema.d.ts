@@ -2330,7 +2330,7 @@ export interface components {
          * @description Audits that compared nothing of a metric: all of them since the one in `verified`.
          *
          *     `job` is the newest, which ended at `at_ms`; `since_ms` is when the first of them ended,
-         *     `audits` how many they are. `why`: its panes were too large to be held, retention took them
+         *     `audits` how many they are. `why`: there was no room for its panes, retention took them
          *     before they were read, none was drawn, or the audit failed; `bounded_by`: why its sample
          *     reaches no further back.
          */
@@ -3364,10 +3364,11 @@ export interface components {
          *
          *     `ok` is whether everything was as the log says; `at_ms` is when it ended, `from_ms` and
          *     `to_ms` the span of the sample, `bounded_by` why it reaches no further back, `panes` how many
-         *     were compared, `left_out` how many more were too large to be held, `overtaken` how many
+         *     were compared, `left_out` for how many more there was no room, `overtaken` how many more
          *     retention took before they were read, `events` how many the log has in those that were
-         *     compared, `rev` the revision of these. It says nothing of what is served now if `withdrawn_by` is told: `version` where
-         *     another version serves since, `epoch` where the numbers were counted anew since.
+         *     compared, `rev` the revision of these. It says nothing of what is served now if
+         *     `withdrawn_by` is told: `version` where another version serves since, `epoch` where the
+         *     numbers were counted anew since.
          */
         Verified: {
             /** At Ms */
