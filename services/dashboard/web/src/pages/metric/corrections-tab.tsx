@@ -25,7 +25,7 @@ export default function CorrectionsTab({ metric }: { metric: MetricDetail }) {
         <h2>{lateWords.title}</h2>
         <span class="sub">{lateWords.sub(lengthWords(metric.lateness_ms))}</span>
       </header>
-      <div class="body">
+      <div class="body stack">
         <Allowed metric={metric} />
       </div>
       {problem && <Refused problem={problem} retry={reload} />}

@@ -71,7 +71,7 @@ export function Sources() {
         <span class="sub">{said.sub(last)}</span>
       </header>
       {problem && (
-        <div class="body">
+        <div class="body stack">
           <Refused problem={problem} retry={reload} aside />
           {body && <b class="s">{said.earlier}</b>}
         </div>
