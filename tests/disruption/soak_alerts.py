@@ -57,6 +57,7 @@ def told(bodies: Iterable[Mapping[str, Any]]) -> list[Episode]:
 
     Args:
         bodies: What it got, in order; a message may come again. What was withdrawn never fired.
+            An amendment may come after the end, which it leaves as it is: of a value.
     """
     found: dict[str, Episode | None] = {}
     seen: set[str] = set()
@@ -64,11 +65,14 @@ def told(bodies: Iterable[Mapping[str, Any]]) -> list[Episode]:
         if body["id"] in seen:
             continue
         seen.add(body["id"])
-        if body["kind"] == "withdrawn":
-            found[body["dedup_key"]] = None
+        key, kind = body["dedup_key"], body["kind"]
+        known = found.get(key)
+        if kind == "withdrawn":
+            found[key] = None
+        elif kind == "amended" and known is not None:
+            found[key] = known._replace(from_ms=body["since_ms"])
         else:
-            ends = body["kind"] == "resolved"
-            found[body["dedup_key"]] = Episode(body["since_ms"], body["at_ms"] if ends else None)
+            found[key] = Episode(body["since_ms"], body["at_ms"] if kind == "resolved" else None)
     return sorted(one for one in found.values() if one is not None)
 
 

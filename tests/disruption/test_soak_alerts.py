@@ -84,9 +84,15 @@ def test_what_was_told() -> None:
             body("withdrawn", "b", 21, 25),
             body("firing", "c", 30, 30),
             body("amended", "c", 29, 33),
+            body("firing", "d", 50, 50),
+            body("resolved", "d", 50, 60),
+            body("amended", "d", 50, 51),
+            body("firing", "e", 70, 70),
+            body("resolved", "e", 70, 80),
+            body("firing", "e", 70, 81, "e-again"),
         ]
     )
-    assert found == [episode(1, 15), episode(29, None)]
+    assert found == [episode(1, 15), episode(29, None), episode(50, 60), episode(70, None)]
 
 
 WANTED = [episode(1, 15), episode(21, 35)]
