@@ -21,7 +21,7 @@ from weir.erasure import subject_hash
 from weir.event import DEFAULT_TENANT, FOREIGN_SOURCE, UNREADABLE, owner
 from weir.horizons import horizons_at
 from weir.members import is_too_deep
-from weir.series import OTHER, decode_series, encode_series, fit
+from weir.series import decode_series, encode_series, first_value, fit
 
 from weir_analytics.jobs.compare import Served
 from weir_analytics.jobs.identities import Identities
@@ -190,7 +190,8 @@ def compare_rows(
         counted: The tenant's series, each with how many records it has by the log.
     """
     stored = {text: row.n for shard in served for text, row in shard.items()}
-    mine = {text: n for text, n in stored.items() if owner_of(text) == tenant}
+    # One without a name may be anybody's: whose it was misses it, and is told so.
+    mine = {text: n for text, n in stored.items() if first_value(text) == tenant}
     for text in sorted(mine.keys() | counted.keys()):
         is_, must = mine.get(text, 0), counted.get(text, 0)
         if is_ != must:
@@ -206,11 +207,3 @@ def counted_in(served: Served) -> int:
 
 def _disposition(text: str) -> str | None:
     return fit(decode_series(text), 3)[2]
-
-
-def owner_of(text: str) -> str | None:
-    """Return whose a row of the ledger is; None of one without a name.
-
-    That may be anybody's: whose it was misses it, and is told so.
-    """
-    return None if text == OTHER else fit(decode_series(text), 3)[0]
