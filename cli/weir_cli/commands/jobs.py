@@ -194,12 +194,13 @@ def _tell(job: dict[str, Any], *, as_json: bool) -> None:
         say_json(job)
         return
     say(f"{job['job']} {job['id']} {job['state']}")
-    for name, value in (job.get("outcome") or {}).items():
+    outcome = job.get("outcome") or {}
+    for name, value in outcome.items():
         for line in _lines(name, value):
             say(f"  {line}")
-    for text in uncompared(job.get("outcome") or {}):
+    for text in uncompared(outcome):
         complain(text)
-    if missing := (job.get("outcome") or {}).get("not_copied"):
+    if missing := outcome.get("not_copied"):
         complain(
             f"{missing:,} more records that nobody could use have no copy, and a replay takes "
             "copies only; the ledger counts all, and their sender has to send them again"
