@@ -3,6 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { post, problemOf } from "../../api/client";
 import { useLoad } from "../../api/load";
 import type { AlertDetail, Definition, MetricDetail } from "../../api/shapes";
+import { pathOf } from "../../api/stored";
 import { Chart } from "../../charts/chart";
 import { Legend } from "../../charts/legend";
 import { plotOf } from "../../charts/plot";
@@ -37,7 +38,7 @@ function Gone() {
 
 /** Reads what the rule asks. */
 function Asking({ alert }: { alert: AlertDetail }) {
-  const rule = useLoad<Definition>(`/definitions/rule/${encodeURIComponent(alert.rule)}`);
+  const rule = useLoad<Definition>(pathOf("rule", alert.rule));
   const metric = useLoad<MetricDetail>(
     alert.metric ? `/metrics/${encodeURIComponent(alert.metric)}` : null,
   );

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { call } from "../../api/client";
 import type { Definition } from "../../api/shapes";
+import { madeFrom, pathOf } from "../../api/stored";
 import { Modal } from "../../components/modal";
 import { Refused } from "../../components/notes";
 import { Seg } from "../../components/seg";
@@ -63,9 +64,9 @@ export function ChannelForm({ done, close }: FormProps) {
 const stored = (draft: Draft) =>
   call<Definition>({
     method: "PUT",
-    path: `/definitions/channel/${encodeURIComponent(draft.name.trim())}`,
+    path: pathOf("channel", draft.name.trim()),
     body: { text: definitionOf(draft) },
-    headers: { "if-none-match": "*" },
+    headers: madeFrom(null),
   });
 
 interface FieldsProps {

@@ -2,6 +2,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { useLoad } from "../../api/load";
 import type { Definition, MetricDetail } from "../../api/shapes";
+import { pathOf } from "../../api/stored";
 import { LiveChart, usePlot } from "../../charts/live-chart";
 import { shownOf } from "../../charts/watched";
 import { ParamNotes, TimeControls } from "../../components/controls";
@@ -47,9 +48,7 @@ export default function MetricPage({ names }: PageProps) {
     () => setEveryMs(starting ? STARTING_MS : waiting ? WAITING_MS : undefined),
     [starting, waiting],
   );
-  const definition = useLoad<Definition>(
-    ready ? `/definitions/metric/${encodeURIComponent(name)}` : null,
-  );
+  const definition = useLoad<Definition>(ready ? pathOf("metric", name) : null);
   const metric = detail.body;
   const listed = metric !== null && isList(chosenOf(metric, current.value.params).aggregate);
   return (

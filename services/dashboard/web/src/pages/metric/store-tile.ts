@@ -7,6 +7,7 @@
  */
 import { call, get, post, Refusal } from "../../api/client";
 import type { Board, Change, Definition, Page, Validation } from "../../api/shapes";
+import { pathOf } from "../../api/stored";
 import {
   appendedTexts,
   boardName,
@@ -52,7 +53,7 @@ export interface Sent {
   readonly asked: string;
 }
 
-const at = (name: string) => `/definitions/board/${encodeURIComponent(name)}`;
+const at = (name: string) => pathOf("board", name);
 
 /**
  * Returns the name of the board that has the tile now.
