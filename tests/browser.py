@@ -54,6 +54,11 @@ def chromium_path() -> str:
     return found.stdout.strip()
 
 
+def refuse(route: Route, status: int, code: str, message: str) -> None:
+    """Answer a request as the API refuses one."""
+    route.fulfill(status=status, json={"status": status, "code": code, "message": message})
+
+
 @dataclass
 class Complaints:
     """What a page wrote to its console as an error, threw, or had refused by its policy."""

@@ -6,7 +6,7 @@ import time
 from datetime import UTC, datetime
 
 import pytest
-from browser import SIZES, Held, accessibility_faults, opened, signed_in
+from browser import SIZES, Held, accessibility_faults, opened, refuse, signed_in
 from playwright.sync_api import Page, Route, expect
 from weir_local.testing import TestStack
 
@@ -93,7 +93,7 @@ def test_a_refusal_is_told_and_figures_of_another_draft_say_so(tardy: TestStack)
         expect(told).to_contain_text("Of the text before the last change:")
         expect(use).to_be_disabled()
         assert accessibility_faults(page) == []
-        route.fulfill(status=503, json={"status": 503, "code": "any", "message": "no store"})
+        refuse(route, 503, "any", "no store")
         expect(refused).to_contain_text("no store")
         # Beside what one types: it breaks in neither now nor with each letter.
         expect(refused).to_have_attribute("role", "status")
@@ -131,8 +131,7 @@ def test_fewer_hours_are_asked_for_where_a_day_is_too_much(
             body = route.request.post_data_json or {"hours": route.request.url.rpartition("=")[2]}
             asked.append(int(body["hours"]))
             if asked[-1] > 6:
-                refusal = {"status": 422, "code": "query_too_large", "message": "ask for less"}
-                route.fulfill(status=422, json=refusal)
+                refuse(route, 422, "query_too_large", "ask for less")
             else:
                 route.continue_()
 
@@ -154,8 +153,7 @@ def test_a_refusal_is_told_wherever_lateness_is(tardy: TestStack, path: str, sho
 
         def answer(route: Route) -> None:
             if refusing:
-                refusal = {"status": 429, "code": "rate_limited", "message": "wait for one"}
-                route.fulfill(status=429, json=refusal)
+                refuse(route, 429, "rate_limited", "wait for one")
             else:
                 route.continue_()
 

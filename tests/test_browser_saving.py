@@ -6,7 +6,7 @@ import uuid
 from typing import Any
 
 import pytest
-from browser import Followed, Held, accessibility_faults, opened, signed_in
+from browser import Followed, Held, accessibility_faults, opened, refuse, signed_in
 from playwright.sync_api import Page, Route, expect
 from weir_local.testing import TestStack
 
@@ -192,8 +192,7 @@ def test_a_new_metric_is_no_loss_only_once_it_is_stored(stack: TestStack) -> Non
         route = held.wait()
         page.get_by_role("link", name="Ledger").first.click()
         page.get_by_role("button", name="Stay").click()
-        refusal = {"status": 503, "code": "store_unavailable", "message": "no store"}
-        route.fulfill(status=503, json=refusal)
+        refuse(route, 503, "store_unavailable", "no store")
         expect(page.get_by_test_id("problem")).to_contain_text("no store")
         expect(field).to_have_value(name)
         create.click()
