@@ -81,9 +81,9 @@ def unlike(wanted: Sequence[Episode], found: Sequence[Episode]) -> list[str]:
 
     The alarm is younger than the load: when the first episode began is not compared.
     """
-    begun = [Episode(one.from_ms, one.to_ms) for one in wanted]
+    begun = list(wanted)
     if begun and found and found[0].from_ms >= begun[0].from_ms:
-        begun[0] = Episode(found[0].from_ms, begun[0].to_ms)
+        begun[0] = begun[0]._replace(from_ms=found[0].from_ms)
     missing = [one for one in begun if not any(_is_like(one, other) for other in found)]
     extra = [one for one in found if not any(_is_like(one, other) for other in begun)]
     return [f"not told: {one}" for one in missing] + [f"never was: {one}" for one in extra]
