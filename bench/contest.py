@@ -22,6 +22,7 @@ from typing import Any, Protocol
 import harness
 import msgspec
 import redis
+from past import Past
 from pyspark.sql import DataFrame, SparkSession
 from shares import Estimates
 from weir import names, rows
@@ -51,19 +52,30 @@ WARM = 10
 
 @dataclass(frozen=True)
 class Log:
-    """One filled topic, and what the metrics over it must come to."""
+    """One filled topic.
+
+    Attributes:
+        ends: The end of each partition.
+        past: What dedup remembers of before its first event; None: nothing.
+    """
 
     topic: str
     ends: Mapping[int, int]
+    past: Past | None = None
+
+    @property
+    def start(self) -> dict[int, int]:
+        """Where its events begin in each partition."""
+        return dict.fromkeys(self.ends, self.past.runs if self.past else 0)
 
     @property
     def total(self) -> int:
         """How many events it holds."""
-        return sum(self.ends.values())
+        return sum(self.ends.values()) - sum(self.start.values())
 
     def slices(self, size: int) -> Iterator[tuple[dict[int, int], dict[int, int]]]:
         """Yield it in ranges of about `size` records."""
-        at = dict.fromkeys(self.ends, 0)
+        at = self.start
         while at != self.ends:
             end = {p: min(n, at[p] + size // PARTITIONS) for p, n in self.ends.items()}
             yield at, end
@@ -89,10 +101,14 @@ class Bench:
     def __post_init__(self) -> None:
         self._client = redis.Redis.from_url(self.settings.redis_url)
 
-    def fill(self, topic: str, events: Sequence[Drawn] | Iterator[Drawn]) -> Log:
-        """Write events to a new topic."""
+    def fill(
+        self, topic: str, events: Sequence[Drawn] | Iterator[Drawn], past: Past | None = None
+    ) -> Log:
+        """Write events to a new topic, after the records of a past."""
         self.broker.create_topics([Topic(topic, PARTITIONS)])
-        return Log(topic, fill(self.broker.bootstrap, topic, events))
+        start = past.precede(self.broker.bootstrap, topic) if past else {}
+        counts = fill(self.broker.bootstrap, topic, events)
+        return Log(topic, {p: start.get(p, 0) + n for p, n in counts.items()}, past)
 
     def read(self, log: Log, start: dict[int, int], end: dict[int, int]) -> DataFrame:
         """Return a range of a topic."""
@@ -103,13 +119,14 @@ class Bench:
         return harness.tree_cpu_s([os.getpid(), self.redis_pid]) - harness.tree_cpu_s(self.beside)
 
     def begin(self, log: Log) -> None:
-        """Empty Redis and the dedup runs, and set the marks to the beginning of a log."""
+        """Empty Redis, let dedup know the log's past alone, and set the marks to its beginning."""
         self._client.flushall()
         shutil.rmtree(self.settings.dedup_dir, ignore_errors=True)
+        if log.past:
+            log.past.put(self.settings.dedup_dir, log.topic)
         fence = Fence(1, "definitions")
         self._client.set(names.fence_key(0), msgspec.json.encode(fence))
-        start = dict.fromkeys(log.ends, 0)
-        mark = Mark(epoch=1, batch=-1, topic_id=log.topic, end=start, shards=1)
+        mark = Mark(epoch=1, batch=-1, topic_id=log.topic, end=log.start, shards=1)
         self._client.set(names.mark_key(0), msgspec.json.encode(mark))
 
     def count(self, log: Log, plan: AnyPlan, size: int) -> None:

@@ -193,7 +193,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=400_000)
     parser.add_argument(
-        "--combinations", type=int, nargs="+", default=[1, 200, 1_000], help="of the dimensions"
+        "--combinations",
+        type=int,
+        nargs="+",
+        default=[1, 200, 1_000, 10_000],
+        help="of the dimensions",
     )
     parser.add_argument("--metrics", type=int, default=20)
     parser.add_argument("--batch", type=int, default=200_000)

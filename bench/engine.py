@@ -8,7 +8,8 @@ ledger and metrics are compared with a recount, and the benchmark fails if one i
 
 The log is of three sizes, each with a bar of its own. What dedup costs is measured with several
 numbers of digests within the horizon: each is a log of its own, counted whole with dedup and
-without it.
+without it. The last is what an hour at 20,000 events/s leaves (`past.py`), once in batches as the
+others and once in batches of a second of that.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import importlib
 import os
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,15 @@ import harness
 import undeduped
 from contest import Bench, Contestant, Engine, Log, Spent, by_size, ratio, rounds
 from floor import Floor, Parser, parser
+from past import Past
 from workload import draw, recount, wanted
 
 # Each of whole batches.
 SIZES = (200_000, 400_000, 1_000_000)
+# An hour at 20,000 events/s, and what is counted after it.
+BATCH_OF_A_SECOND = 20_000
+RUNS = 69
+PAST_EVENTS = 400_000
 
 
 @dataclass
@@ -67,18 +73,38 @@ def measure(bench: Bench, floor: Parser, options: argparse.Namespace) -> dict[st
     return by_size(contestants, options.rounds, options.warm)
 
 
-def measure_dedup(bench: Bench, options: argparse.Namespace) -> dict[int, dict[str, Any]]:
-    """Return the figures with dedup and without it, by how many events are within the horizon."""
-    found: dict[int, dict[str, Any]] = {}
+def measure_dedup(
+    bench: Bench, options: argparse.Namespace, folder: Path
+) -> dict[str, dict[str, Any]]:
+    """Return the figures with dedup and without it, by what is within the horizon.
+
+    Args:
+        bench: What runs the engine.
+        options: What was asked for.
+        folder: Where a long past is written.
+    """
+    found: dict[str, dict[str, Any]] = {}
     for events in sorted(options.dedup_events):
         log = bench.fill(f"dedup-{events}", draw(events, options.combinations))
         engine = engine_of(bench, log, options, events)
-        contestants: dict[str, Contestant] = {
-            "engine": engine,
-            "engine_without_dedup": WithoutDedup(engine),
-        }
-        found[events] = rounds(contestants, options.rounds, options.dedup_warm)
+        found[f"{events:,} events"] = with_and_without(engine, options)
+    if not options.dedup_runs:
+        return found
+    past = Past.write(folder, options.dedup_runs, bench.settings.horizon_ms)
+    log = bench.fill("dedup-past", draw(PAST_EVENTS, options.combinations), past)
+    for size in (options.batch, BATCH_OF_A_SECOND):
+        engine = replace(engine_of(bench, log, options, PAST_EVENTS), size=size)
+        found[f"{past.told}, batches of {size:,}"] = with_and_without(engine, options)
     return found
+
+
+def with_and_without(engine: Engine, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the figures of one log with dedup and without it."""
+    contestants: dict[str, Contestant] = {
+        "engine": engine,
+        "engine_without_dedup": WithoutDedup(engine),
+    }
+    return rounds(contestants, options.rounds, options.dedup_warm)
 
 
 def engine_of(
@@ -103,6 +129,12 @@ def main() -> None:
     arguments.add_argument(
         "--dedup-warm", type=int, default=3, help="rounds before, of each of those"
     )
+    arguments.add_argument(
+        "--dedup-runs",
+        type=int,
+        default=RUNS,
+        help="of the largest size that each partition has from before; 0: not measured",
+    )
     options = arguments.parse_args()
     # The workers find there how to count without dedup.
     os.environ["PYTHONPATH"] = str(Path(__file__).parent)
@@ -112,7 +144,7 @@ def main() -> None:
     ):
         with parser(bench) as floor:
             found = measure(bench, floor, options)
-        dedup = measure_dedup(bench, options)
+        dedup = measure_dedup(bench, options, Path(name) / "past")
     bars = [
         *(
             {
@@ -126,11 +158,11 @@ def main() -> None:
         *(
             {
                 "id": "P11",
-                "what": f"dedup on over off, {events:,} events within the horizon",
+                "what": f"dedup on over off, {past} within the horizon",
                 "reach": "≥ 0.75 (record 0.9)",
                 "got": ratio(of, "engine", "engine_without_dedup"),
             }
-            for events, of in dedup.items()
+            for past, of in dedup.items()
         ),
     ]
     figures = {"sizes": found, "dedup": dedup, "bars": bars}
