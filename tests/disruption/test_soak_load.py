@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
+from pathlib import Path
 
+import harness
 import pytest
 from disruption.soak import BURST_PER_S, RATE, options
 from disruption.soak_load import CELLS, SoakLoad
@@ -65,6 +68,12 @@ def test_a_burst_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sizes == [50, 900, 900, 50]
     assert rates == [RATE, BURST_PER_S, BURST_PER_S, RATE]
     assert max(sizes) + 50 < Settings.model_fields["max_batch_events"].default
+
+
+def test_a_burst_is_half_of_what_was_measured() -> None:
+    """A faster Weir is also soaked with more."""
+    text = Path(harness.__file__).with_name("results").joinpath("latency.json").read_text()
+    assert json.loads(text)["figures"]["loads"]["50%"]["load_per_s"] == BURST_PER_S
 
 
 def test_what_is_known_of_the_items(monkeypatch: pytest.MonkeyPatch) -> None:
