@@ -1,9 +1,9 @@
 """What dedup remembers of a long horizon, made without the hour that it takes to come about.
 
 At 20,000 events/s an hour is 72 million identities, which dedup keeps in 69 runs of the largest
-size in each of four partitions. Such runs are written here with the engine's own writer. Their
-identities are random, as digests are, so that none is met again and each event is looked for in
-all of them. Each run covers one record, which stands before the events and is never read.
+size in each of four partitions. Such runs are written and tidied here by the engine's own code.
+Their identities are random, as digests are, so that none is met again and each event is looked for
+in all of them. Each run covers one record, which stands before the events and is never read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from confluent_kafka import Producer
 from weir.names import LIVE_LANE
-from weir_analytics.panes.runs import LARGEST, NEVER, Identities, Run, write_run
+from weir_analytics.panes.runs import LARGEST, NEVER, Identities, Run, tidy, write_run
 from weir_analytics.panes.states import log_folder
 from workload import PARTITIONS
 
@@ -48,6 +48,7 @@ class Past:
                 before = now_ms if number else NEVER
                 run = Run(number, number + 1, before, now_ms, identities)
                 write_run(folder / str(partition), run, horizon_ms)
+                tidy(folder / str(partition), number + 1, horizon_ms)
         return cls(folder, runs)
 
     @property

@@ -12,6 +12,7 @@ from weir_analytics.panes import arrow_count
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.dispose import TOLD
 from weir_analytics.panes.kinds import Fate, Kind
+from weir_analytics.panes.writer import write
 
 
 class AllCounted:
@@ -31,6 +32,13 @@ class AllCounted:
 
     def finish(self, *, all_partitions: bool = False) -> None:
         """Do nothing: there is no run to write."""
+
+
+def count_and_write(
+    told: str, outputs: Sequence[str], rows: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Take all steps of a small batch but that one."""
+    return write(count_range(told, outputs, 1, rows))
 
 
 def count_range(

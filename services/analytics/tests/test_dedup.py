@@ -16,49 +16,19 @@ from weir_analytics.panes.dedup import PartitionState
 from weir_analytics.panes.runs import (
     FAN_IN,
     NEVER,
-    SIEVE_BITS,
-    SIEVED,
     Identities,
     Run,
     chain_before,
     held,
-    passing,
     read_run,
     run_range,
     tidy,
     write_run,
 )
+from weir_analytics.panes.sieves import SIEVE_BITS, SIEVED, passing
 from weir_analytics.panes.states import forget_lanes, log_folder
 
-HORIZON_MS = 100
-
-Record = tuple[int, int, int]  # first 8 bytes, last 8 bytes, append time
-
-
-def slow(records: list[Record]) -> list[bool]:
-    """Decide by looking at every earlier record."""
-    answer: list[bool] = []
-    running: list[int] = []
-    for i, (high, low, at_ms) in enumerate(records):
-        running.append(max([at_ms, *running[-1:]]))
-        answer.append(
-            any(
-                records[j][:2] == (high, low) and running[i] - running[j] <= HORIZON_MS
-                for j in range(i)
-            )
-        )
-    return answer
-
-
-def feed(state: PartitionState, records: list[Record]) -> list[bool]:
-    """Give records to a state, as one slice."""
-    if not records:
-        return []
-    received = state.advance(np.array([r[2] for r in records], np.int64))
-    high = np.array([r[0] for r in records], np.uint64)
-    low = np.array([r[1] for r in records], np.uint64)
-    return [bool(x) for x in state.repeats(high, low, received, np.full(len(received), HORIZON_MS))]
-
+from .dedup_rule import HORIZON_MS, Record, feed, slow
 
 records_of_a_log = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 1_000)), max_size=60

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from weir_analytics.panes.runs import FAN_IN, I64, NEVER, U64, Identities, Run, identity_order
+from weir_analytics.panes.runs import FAN_IN, I64, NEVER, Earlier, Identities, Run, identity_order
+from weir_analytics.panes.sieves import U64
 
 Flags = npt.NDArray[np.bool_]
 
@@ -28,22 +29,31 @@ class PartitionState:
 
     Attributes:
         received_ms: R of the last record, `NEVER` before the first.
-        older: Runs of earlier batches.
+        older: What earlier batches left, in which each identity is looked for.
         rows: Records seen since the state was opened.
     """
 
     start: int
     received_ms: int = NEVER
-    older: Sequence[Identities] = ()
+    older: Sequence[Earlier] = ()
     rows: int = 0
     _recent: list[Identities] = field(default_factory=list)
     _received_before: int = NEVER
 
     @classmethod
-    def after(cls, chain: Sequence[Run], start: int) -> PartitionState:
-        """Return the state that a chain of runs (newest first) leads to."""
+    def after(
+        cls, chain: Sequence[Run], start: int, older: Sequence[Earlier] | None = None
+    ) -> PartitionState:
+        """Return the state that a chain of runs (newest first) leads to.
+
+        Args:
+            chain: The runs.
+            start: The offset of the next record.
+            older: Where their identities are looked for, if not in each of them.
+        """
         before = chain[0].received_end if chain else NEVER
-        older = [run.identities for run in chain if len(run.identities)]
+        if older is None:
+            older = [run.identities for run in chain if len(run.identities)]
         return cls(start, before, older, _received_before=before)
 
     def advance(self, appended_ms: I64) -> I64:

@@ -7,12 +7,11 @@ cache of the log. The state before offset `n` is the chain of runs that ends at
 does not reach one horizon back is no state; it is read from the log again. Nor is
 one whose runs were kept for a shorter horizon: what they left out may count now.
 
-Most events are no repeats, and each is looked for in every run. So a run has a sieve, a bit of
-all that its identities may begin with: whatever finds its bit unset is not in it (a Bloom filter
-of one function; identities are digests, so their first bits are one). In order, as events are
-looked for, that reads the sieve from one end to the other; a search reads all over the run.
+Most events are no repeats, and each is looked for in every run. So a run has a sieve
+(`sieves.py`), and neighbors that are too large to be merged share another one, in a file of its
+own: what is in none of them is seen at one look.
 
-A run is written to a temporary file, synced and renamed: it is whole or not there. One
+A run or a sieve is written to a temporary file, synced and renamed: it is whole or not there. One
 that cannot be read all the same is as good as absent, and is deleted.
 """
 
@@ -22,20 +21,23 @@ import contextlib
 import os
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import structlog
 
+from weir_analytics.panes.mapped import mapped
+from weir_analytics.panes.sieves import U64, passing, sieve_of, sieve_over, sieve_words
+
 LOG = structlog.get_logger()
 
-U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
+T = TypeVar("T")
 
 NEVER = -1
 MAGIC = b"WEIRRUN3"
@@ -43,17 +45,16 @@ MAGIC = b"WEIRRUN3"
 _UNSIEVED = b"WEIRRUN2"
 _HEADER = struct.Struct("<8s6q")
 _IDENTITY_BYTES = 24
-_RUNS, _TEMPORARIES = "[0-9]*-[0-9]*.run", ".[0-9]*-[0-9]*.run.*"
+_SHARED_MAGIC = b"WEIRSIV1"
+_SHARED_HEADER = struct.Struct("<8s4q")
+_RUNS, _SHARED, _TEMPORARIES = "[0-9]*-[0-9]*.run", "[0-9]*-[0-9]*.sieve", ".[0-9]*-[0-9]*.*.*"
 # Eight runs below a size become one. Runs of `LARGEST` identities stay as they
 # are: merging eight of them would take a third of a second of one batch.
 FAN_IN = 8
 SMALLEST = 512
 LARGEST = SMALLEST * FAN_IN**3
-# A sieve has so many bits an identity, at least: one event in so many is looked for in vain.
-SIEVE_BITS = 16
-# A search in fewer identities takes no longer than a look at the sieve.
-SIEVED = 2_048
-_WORD_BITS = 64
+# So many neighbors of that size share a sieve. To make one takes a batch some 60 ms.
+SHARING = 8
 
 
 @dataclass(frozen=True)
@@ -131,40 +132,29 @@ class Identities:
             asked, at = asked[there], at[there]
 
 
-def sieve_of(high: U64) -> U64:
-    """Return the bits of what the first 8 bytes of identities begin with; none if they are few.
+class Earlier(Protocol):
+    """Where identities that came before are looked for."""
 
-    Args:
-        high: The first 8 bytes of each, in ascending order.
-    """
-    sieve = np.zeros(sieve_words(len(high)), np.uint64)
-    # Some at a time: of a run that was read back from a long log there are many millions.
-    for at in range(0, len(high) if len(sieve) else 0, LARGEST):
-        begin = (high[at : at + LARGEST] >> _shift(len(sieve))).view(np.int64)
-        first, last = int(begin[0]) // _WORD_BITS, int(begin[-1]) // _WORD_BITS
-        bits = np.zeros((last + 1 - first) * _WORD_BITS, bool)
-        bits[begin - first * _WORD_BITS] = True
-        sieve[first : last + 1] |= np.packbits(bits, bitorder="little").view("<u8")
-    return sieve
+    def latest(self, high: U64, low: U64, found: I64) -> None:
+        """Put the R of each identity asked that is here into `found`, where that is earlier."""
 
 
-def sieve_words(identities: int) -> int:
-    """Return how many words of 64 bits the sieve of some identities has: a power of two, or 0."""
-    if identities < SIEVED:
-        return 0
-    return 1 << (-(-SIEVE_BITS * identities // _WORD_BITS) - 1).bit_length()
+@dataclass(frozen=True)
+class Behind:
+    """Runs behind a sieve that they share."""
 
+    sieve: U64
+    parts: Sequence[Identities]
 
-def passing(sieve: U64, high: U64) -> npt.NDArray[np.intp]:
-    """Return which of some identities a run may hold, by the first 8 bytes of each."""
-    begin = high >> _shift(len(sieve))
-    words = sieve.take((begin >> np.uint64(6)).view(np.int64))
-    return np.flatnonzero(words >> (begin & np.uint64(63)) & np.uint64(1))
-
-
-def _shift(words: int) -> np.uint64:
-    """Return by how much the first 8 bytes are shifted to be the place of a bit of a sieve."""
-    return np.uint64(64 - (words * _WORD_BITS - 1).bit_length())
+    def latest(self, high: U64, low: U64, found: I64) -> None:
+        """Look for what passes the sieve in each of them."""
+        asked = passing(self.sieve, high)
+        if not len(asked):
+            return
+        high, low, latest = high[asked], low[asked], found[asked]
+        for part in self.parts:
+            part.latest(high, low, latest)
+        found[asked] = latest
 
 
 def identity_order(high: U64, low: U64) -> npt.NDArray[np.intp]:
@@ -201,6 +191,29 @@ class Run:
         return f"{self.start:020d}-{self.end:020d}.run"
 
 
+@dataclass(frozen=True)
+class SharedSieve:
+    """A sieve of the records `[start, end)`, however runs divide them.
+
+    Attributes:
+        horizon_ms: What was older than that at a run's end may be missing.
+    """
+
+    start: int
+    end: int
+    horizon_ms: int
+    sieve: U64
+
+    @property
+    def name(self) -> str:
+        """The file's name: the range it covers."""
+        return f"{self.start:020d}-{self.end:020d}.sieve"
+
+    def covers(self, run: Run) -> bool:
+        """Tell whether all of a run's records are among those of the sieve."""
+        return self.start <= run.start and run.end <= self.end
+
+
 def write_run(folder: Path, run: Run, horizon_ms: int) -> None:
     """Write a run by rename; identities that can never match again are left out.
 
@@ -213,13 +226,17 @@ def write_run(folder: Path, run: Run, horizon_ms: int) -> None:
     columns = [column[kept] for column in run.identities.columns()]
     head = (run.start, run.end, run.received_before, run.received_end, horizon_ms)
     sieve = sieve_of(columns[0])
-    # Executors on several hosts may share the folder, and have the same numbers of processes.
-    temporary = folder / f".{run.name}.{socket.gethostname()}-{os.getpid()}"
     parts = (_HEADER.pack(MAGIC, *head, len(columns[0])), *(c.tobytes() for c in (*columns, sieve)))
+    _write(folder, run.name, parts)
+
+
+def _write(folder: Path, name: str, parts: Sequence[bytes]) -> None:
+    # Executors on several hosts may share the folder, and have the same numbers of processes.
+    temporary = folder / f".{name}.{socket.gethostname()}-{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _write_synced(temporary, parts)
-        temporary.rename(folder / run.name)
+        temporary.rename(folder / name)
     except OSError as error:
         # Each try is of another process: what all of them left would fill what becomes free.
         with contextlib.suppress(OSError):
@@ -257,6 +274,42 @@ def read_run(path: Path) -> Run:
         msg = f'dedup run "{path.name}" must hold {count} identities, has {size} bytes; delete it'
         raise ValueError(msg)
     return Run(start, end, before, received_end, _mapped(path, count, words), horizon_ms)
+
+
+def write_shared(folder: Path, runs: Sequence[Run]) -> None:
+    """Write the sieve of neighboring runs, oldest first.
+
+    Raises:
+        OSError: If the disk takes it not; see `write_run`.
+    """
+    sieve = sieve_over([run.identities.high for run in runs])
+    horizon_ms = min(run.horizon_ms for run in runs)
+    one = SharedSieve(runs[0].start, runs[-1].end, horizon_ms, sieve)
+    head = (one.start, one.end, horizon_ms, len(sieve))
+    _write(folder, one.name, (_SHARED_HEADER.pack(_SHARED_MAGIC, *head), sieve.tobytes()))
+
+
+def read_shared(path: Path) -> SharedSieve:
+    """Map a sieve into memory.
+
+    Raises:
+        ValueError: If the file is not a whole sieve.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(_SHARED_HEADER.size)
+    if len(head) < _SHARED_HEADER.size or head[:8] != _SHARED_MAGIC:
+        msg = (
+            f'sieve of dedup must begin with {_SHARED_MAGIC.decode()}, "{path.name}" does not; '
+            "delete it"
+        )
+        raise ValueError(msg)
+    _magic, start, end, horizon_ms, words = _SHARED_HEADER.unpack(head)
+    if words < 1 or size != _SHARED_HEADER.size + 8 * words:
+        msg = f'sieve of dedup "{path.name}" must hold {words} words, has {size} bytes; delete it'
+        raise ValueError(msg)
+    sieve: Any = np.asarray(np.memmap(path, np.uint64, "r", _SHARED_HEADER.size))
+    return SharedSieve(start, end, horizon_ms, sieve)
 
 
 def held(path: Path, size_bytes: int) -> int:
@@ -318,19 +371,48 @@ def chain_before(folder: Path, offset: int, horizon_ms: int) -> list[Run] | None
 
 def _first_usable(paths: Sequence[Path], horizon_ms: int) -> Run | None:
     for path in paths:
-        try:
-            run = read_run(path)
-        except (OSError, ValueError) as error:
-            LOG.warning("dedup_run_deleted", why=str(error)[:300])
-            path.unlink(missing_ok=True)
-            continue
-        if run.horizon_ms >= horizon_ms:
+        run = _whole(path, read_run)
+        if run is not None and run.horizon_ms >= horizon_ms:
             return run
     return None
 
 
+def _whole(path: Path, read: Callable[[Path], T]) -> T | None:
+    try:
+        return mapped(path, read)
+    except (OSError, ValueError) as error:
+        LOG.warning("dedup_run_deleted", why=str(error)[:300])
+        path.unlink(missing_ok=True)
+        return None
+
+
+def searched(folder: Path, chain: Sequence[Run], horizon_ms: int) -> list[Earlier]:
+    """Return where the identities of a chain are looked for: runs behind the sieves they share.
+
+    Args:
+        folder: Where the chain was read.
+        chain: The runs that make up a state, newest first.
+        horizon_ms: The longest one by which anything is to be found. What a sieve misses was
+            older than its own one when the sieve's range ended.
+    """
+    found: list[Earlier] = []
+    left = [run for run in chain if len(run.identities)]
+    for one in _shared(folder, chain, horizon_ms):
+        inside = [run.identities for run in left if one.covers(run)]
+        left = [run for run in left if not one.covers(run)]
+        found.append(Behind(one.sieve, inside))
+    return [*found, *(run.identities for run in left)]
+
+
+def _shared(folder: Path, chain: Sequence[Run], horizon_ms: int) -> list[SharedSieve]:
+    """Return the sieves that serve the state to which a chain leads."""
+    read = (_whole(path, read_shared) for path in sorted(folder.glob(_SHARED)))
+    end = max((run.end for run in chain), default=0)
+    return [one for one in read if one and one.end <= end and one.horizon_ms >= horizon_ms]
+
+
 def tidy(folder: Path, offset: int, horizon_ms: int) -> None:
-    """Merge small runs before `offset` and delete those that nothing needs any more.
+    """Merge small runs before `offset`, give large ones their sieves, delete what nothing needs.
 
     The chain before `offset` stays what it was: only runs that end at or before
     it are touched, and a merged run is there before its parts go.
@@ -340,6 +422,7 @@ def tidy(folder: Path, offset: int, horizon_ms: int) -> None:
     if not chain:
         return
     _delete_outside(folder, chain, offset)
+    _share(folder, chain, horizon_ms)
     group = _mergeable(chain)
     if len(group) < FAN_IN:
         return
@@ -361,6 +444,29 @@ def _delete_outside(folder: Path, chain: Sequence[Run], offset: int) -> None:
     for path in folder.glob(_RUNS):
         if run_range(path)[1] <= offset and path.name not in kept:
             path.unlink(missing_ok=True)
+
+
+def _share(folder: Path, chain: Sequence[Run], horizon_ms: int) -> None:
+    """Let the oldest large runs that share no sieve have one; delete those of no run.
+
+    A run that was read back may hold a whole horizon. Such a one has a sieve of its own, and with
+    it the others would get a large one.
+    """
+    there = _shared(folder, chain, horizon_ms)
+    kept = {one.name for one in there if any(map(one.covers, chain))}
+    for path in folder.glob(_SHARED):
+        if run_range(path)[1] <= chain[0].end and path.name not in kept:
+            path.unlink(missing_ok=True)
+    alone: list[Run] = []
+    for run in reversed(chain):
+        is_large = LARGEST <= len(run.identities) <= FAN_IN * LARGEST
+        if not is_large or any(one.covers(run) for one in there):
+            alone.clear()  # those that share one are neighbors
+            continue
+        alone.append(run)
+        if len(alone) == SHARING:
+            write_shared(folder, alone)
+            return
 
 
 def _delete_temporaries(folder: Path, offset: int) -> None:

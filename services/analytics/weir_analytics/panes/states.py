@@ -19,7 +19,7 @@ from weir_analytics.panes.dedup import PartitionState
 from weir_analytics.panes.history import Headers, LogPartition, all_headers, first_at, read_range
 from weir_analytics.panes.holes import Hole, Reading, beyond
 from weir_analytics.panes.kinds import Kind
-from weir_analytics.panes.runs import Run, chain_before, write_run
+from weir_analytics.panes.runs import Run, chain_before, searched, write_run
 
 # Kafka finds an offset by time to the millisecond; a second covers its rounding.
 MARGIN_MS = 1_000
@@ -83,7 +83,8 @@ def state_before(
         if not holes:
             write_run(folder, run, batch.horizon_ms)
         chain = [run]
-    return PartitionState.after(chain, start), holes
+    older = searched(folder, chain, batch.horizon_ms)
+    return PartitionState.after(chain, start, older), holes
 
 
 def _read_back(batch: Batch, partition: int, first_at_ms: int) -> tuple[Run, list[Hole]]:

@@ -1,0 +1,83 @@
+"""Sieves: a bit of all that identities may begin with, set for those that are there.
+
+Whatever finds its bit unset is not there (a Bloom filter of one function, Bloom 1970; identities
+are digests, so their first bits are one). In order, as events are looked for, a sieve is read from
+one end to the other; a search reads all over a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+U64 = npt.NDArray[np.uint64]
+
+# A sieve has so many bits an identity, at least: one event in so many is looked for in vain.
+SIEVE_BITS = 16
+# A search in fewer identities takes no longer than a look at the sieve.
+SIEVED = 2_048
+# So many identities are put in at a time: of a run that was read back from a long log there are
+# many millions.
+_SLICE = 262_144
+_WORD_BITS = 64
+
+
+def sieve_of(high: U64) -> U64:
+    """Return the bits of what the first 8 bytes of identities begin with; none if they are few.
+
+    Args:
+        high: The first 8 bytes of each, in ascending order.
+    """
+    sieve = np.zeros(sieve_words(len(high)), np.uint64)
+    # Some at a time: of a run that was read back from a long log there are many millions.
+    for at in range(0, len(high) if len(sieve) else 0, _SLICE):
+        begin = (high[at : at + _SLICE] >> _shift(len(sieve))).view(np.int64)
+        first, last = int(begin[0]) // _WORD_BITS, int(begin[-1]) // _WORD_BITS
+        bits = np.zeros((last + 1 - first) * _WORD_BITS, bool)
+        bits[begin - first * _WORD_BITS] = True
+        sieve[first : last + 1] |= np.packbits(bits, bitorder="little").view("<u8")
+    return sieve
+
+
+def sieve_over(highs: Sequence[U64]) -> U64:
+    """Return the sieve of all identities of several runs.
+
+    Of each run there are few in so large a sieve, so that a bit is set where one is, not a range
+    written: for one run alone that takes longer.
+
+    Args:
+        highs: The first 8 bytes of each identity, by run; of a run in ascending order.
+    """
+    sieve = np.zeros(sieve_words(sum(map(len, highs))), np.uint64)
+    for high in highs:
+        for at in range(0, len(high), _SLICE):
+            begin = high[at : at + _SLICE] >> _shift(len(sieve))
+            word, bit = _places(begin)
+            first = np.flatnonzero(np.diff(word, prepend=-1))
+            sieve[word[first]] |= np.bitwise_or.reduceat(bit, first)
+    return sieve
+
+
+def sieve_words(identities: int) -> int:
+    """Return how many words of 64 bits the sieve of some identities has: a power of two, or 0."""
+    if identities < SIEVED:
+        return 0
+    return 1 << (-(-SIEVE_BITS * identities // _WORD_BITS) - 1).bit_length()
+
+
+def passing(sieve: U64, high: U64) -> npt.NDArray[np.intp]:
+    """Return which of some identities may be there, by the first 8 bytes of each."""
+    word, bit = _places(high >> _shift(len(sieve)))
+    return np.flatnonzero(sieve.take(word) & bit)
+
+
+def _places(begin: U64) -> tuple[npt.NDArray[np.int64], U64]:
+    """Return word and bit, by what identities begin with."""
+    return (begin >> np.uint64(6)).view(np.int64), np.uint64(1) << (begin & np.uint64(63))
+
+
+def _shift(words: int) -> np.uint64:
+    """Return by how much the first 8 bytes are shifted to be the place of a bit of a sieve."""
+    return np.uint64(64 - (words * _WORD_BITS - 1).bit_length())
