@@ -66,7 +66,7 @@ class Log:
     @property
     def start(self) -> dict[int, int]:
         """Where its events begin in each partition."""
-        return dict.fromkeys(self.ends, self.past.runs if self.past else 0)
+        return dict.fromkeys(self.ends, self.past.batches if self.past else 0)
 
     @property
     def total(self) -> int:
@@ -83,7 +83,8 @@ class Log:
 
     def first(self, count: int) -> Log:
         """Return its first events as if they were all."""
-        return Log(self.topic, dict.fromkeys(self.ends, count // PARTITIONS))
+        ends = {p: at + count // PARTITIONS for p, at in self.start.items()}
+        return replace(self, ends=ends)
 
 
 @dataclass

@@ -1,23 +1,25 @@
-"""What dedup remembers of a long horizon, made without the hour that it takes to come about.
+"""What dedup remembers of an hour of much traffic, made without the hour that it takes.
 
-At 20,000 events/s an hour is 72 million identities, which dedup keeps in 69 runs of the largest
-size in each of four partitions. Such runs are written and tidied here by the engine's own code.
-Their identities are random, as digests are, so that none is met again and each event is looked for
-in all of them. Each run covers one record, which stands before the events and is never read.
+It is made by the engine's own code, batch by batch: each batch of each partition leaves a run,
+which is merged with others and taken into sieves as the task of a batch does it. Identities are
+random, as digests are, so that none is met again and each event is looked for in all of them. Each
+batch covers one record, which stands before the events and is never read.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from confluent_kafka import Producer
+from weir.clock import SystemClock
 from weir.names import LIVE_LANE
-from weir_analytics.panes.runs import LARGEST, NEVER, Identities, Run, tidy, write_run
+from weir_analytics.panes.mapped import Mapped
+from weir_analytics.panes.runs import NEVER, Identities, Run, tidy, write_run
+from weir_analytics.panes.shared_sieves import share
 from weir_analytics.panes.states import log_folder
 from workload import PARTITIONS
 
@@ -26,47 +28,53 @@ SEED = 7
 
 @dataclass(frozen=True)
 class Past:
-    """Runs of the largest size, as many for each partition.
+    """What so many batches left.
 
     Attributes:
-        folder: Where they are, in a folder for each partition.
-        runs: How many for each.
+        folder: Where it is, in a folder for each partition.
+        batches: How many there were.
+        events: How many each had, in all partitions.
     """
 
     folder: Path
-    runs: int
+    batches: int
+    events: int
 
     @classmethod
-    def write(cls, folder: Path, runs: int, horizon_ms: int) -> Past:
-        """Write the runs; what they remember was received now."""
-        chance, now_ms = np.random.default_rng(SEED), time.time_ns() // 1_000_000
-        received = np.full(LARGEST, now_ms)
+    def write(cls, folder: Path, batches: int, events: int, horizon_ms: int) -> Past:
+        """Write it; all that it remembers was received now."""
+        files, now_ms = Mapped(SystemClock()), SystemClock().now_ms()
+        chance = np.random.default_rng(SEED)
         for partition in range(PARTITIONS):
-            for number in range(runs):
-                high, low = chance.integers(0, 2**64, (2, LARGEST), np.uint64)
-                identities = Identities(np.sort(high), low, received)
+            place = folder / str(partition)
+            for number in range(batches):
+                high, low = chance.integers(0, 2**64, (2, events // PARTITIONS), np.uint64)
+                received = np.full(len(high), now_ms)
                 before = now_ms if number else NEVER
-                run = Run(number, number + 1, before, now_ms, identities)
-                write_run(folder / str(partition), run, horizon_ms)
-                tidy(folder / str(partition), number + 1, horizon_ms)
-        return cls(folder, runs)
+                run = Run(
+                    number, number + 1, before, now_ms, Identities(np.sort(high), low, received)
+                )
+                write_run(place, run, horizon_ms)
+                share(place, tidy(place, number, horizon_ms, files), horizon_ms, files)
+        return cls(folder, batches, events)
 
     @property
     def told(self) -> str:
-        """What dedup remembers, in words."""
-        return f"{PARTITIONS * self.runs * LARGEST:,} identities in {self.runs} runs a partition"
+        """What there is of it, in words."""
+        runs, sieves = (len(list(self.folder.rglob(f"*.{kind}"))) for kind in ("run", "sieve"))
+        identities = self.batches * self.events
+        return f"{identities:,} identities in {runs} runs, which share {sieves} sieves"
 
     def precede(self, bootstrap: str, topic: str) -> dict[int, int]:
-        """Write the records that the runs cover; return where each partition goes on."""
+        """Write the records that it covers; return where each partition goes on."""
         producer = Producer({"bootstrap.servers": bootstrap})
         for partition in range(PARTITIONS):
-            for _ in range(self.runs):
+            for _ in range(self.batches):
                 producer.produce(topic, b"", partition=partition)
-        producer.flush(60)
-        return dict.fromkeys(range(PARTITIONS), self.runs)
+            producer.flush(60)
+        return dict.fromkeys(range(PARTITIONS), self.batches)
 
     def put(self, dedup_dir: Path, topic: str) -> None:
-        """Put the runs where dedup looks for those of a topic; a run is never written twice."""
-        shutil.copytree(
-            self.folder, log_folder(dedup_dir, topic, 0) / LIVE_LANE, copy_function=os.link
-        )
+        """Put it where dedup looks for what it knows of a topic; no file is written twice."""
+        place = log_folder(dedup_dir, topic, 0) / LIVE_LANE
+        shutil.copytree(self.folder, place, copy_function=os.link)

@@ -25,11 +25,11 @@ def slow(records: list[Record]) -> list[bool]:
     return answer
 
 
-def feed(state: PartitionState, records: list[Record]) -> list[bool]:
+def feed(state: PartitionState, records: list[Record], horizon_ms: int = HORIZON_MS) -> list[bool]:
     """Give records to a state, as one slice."""
     if not records:
         return []
     received = state.advance(np.array([r[2] for r in records], np.int64))
     high = np.array([r[0] for r in records], np.uint64)
     low = np.array([r[1] for r in records], np.uint64)
-    return [bool(x) for x in state.repeats(high, low, received, np.full(len(received), HORIZON_MS))]
+    return [bool(x) for x in state.repeats(high, low, received, np.full(len(received), horizon_ms))]

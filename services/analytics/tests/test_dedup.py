@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from weir_analytics.panes.dedup import PartitionState
 from weir_analytics.panes.runs import (
     FAN_IN,
+    LARGEST,
     NEVER,
     Identities,
     Run,
+    _mergeable,
     chain_before,
     held,
     read_run,
-    run_range,
     tidy,
     write_run,
 )
@@ -39,6 +40,12 @@ def run_of(start: int, end: int) -> Run:
     """Return a run of one identity, before which nothing was seen."""
     one = np.array([7], np.uint64)
     return Run(start, end, NEVER, 1_000, Identities.of_ordered(one, one, np.array([990], np.int64)))
+
+
+def _of_size(start: int, end: int, size: int) -> Run:
+    """Return a run of so many identities; which they are is of no weight."""
+    none = np.broadcast_to(np.uint64(0), size)
+    return Run(start, end, NEVER, 0, Identities(none, none, none.view(np.int64)))
 
 
 class TestPartitionState:
@@ -102,6 +109,19 @@ class TestRuns:
         assert len(list(tmp_path.iterdir())) <= 3 * FAN_IN
         assert chain_before(tmp_path, 1_000, 10_000) is not None
 
+    @pytest.mark.parametrize("events", [100, 1_250, 2_500, 5_000, 40_000])
+    def test_an_identity_is_seldom_merged_again(self, events: int) -> None:
+        """Once for each size that lies between a batch and the largest one, at most."""
+        chain, merged = list[Run](), 0
+        for at in range(1_000):
+            chain.insert(0, _of_size(at, at + 1, events))
+            while group := _mergeable(chain):
+                size = sum(len(run.identities) for run in group)
+                chain[: len(group)] = [_of_size(group[-1].start, at + 1, size)]
+                merged += size
+        assert merged / (1_000 * events) < 3.1
+        assert len(chain) < 4 * FAN_IN + merged / LARGEST
+
     def test_runs_beyond_the_horizon_are_deleted(self, tmp_path: Path) -> None:
         """A run whose youngest record is older than the horizon goes as a whole."""
         for at, received_ms in enumerate([0, 1_000, 2_000]):
@@ -109,7 +129,7 @@ class TestRuns:
             write_run(tmp_path, run, HORIZON_MS)
         tidy(tmp_path, 3, HORIZON_MS)
 
-        assert [run_range(p) for p in tmp_path.glob("*.run")] == [(2, 3)]
+        assert os.listdir(tmp_path) == [f"{2:020d}-{3:020d}.run"]
 
     def test_a_gap_is_no_state(self, tmp_path: Path) -> None:
         """A chain that does not reach one horizon back is refused, not used."""

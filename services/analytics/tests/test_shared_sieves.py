@@ -2,181 +2,341 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
+import errno
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weir_analytics.panes import runs, sieves
+from weir_analytics.panes import runs, shared_sieves, sieves
 from weir_analytics.panes.dedup import PartitionState
-from weir_analytics.panes.runs import (
-    NEVER,
-    Behind,
-    Identities,
-    Run,
-    chain_before,
-    searched,
-    tidy,
-    write_run,
-)
+from weir_analytics.panes.runs import NEVER, Identities, Run, chain_before, tidy, write_run
+from weir_analytics.panes.shared_sieves import Behind, searched, share
 
-from .dedup_rule import HORIZON_MS, feed, slow
+from .dedup_rule import HORIZON_MS, Record, feed
 
-records_of_a_log = st.lists(
-    st.tuples(st.integers(0, 7).map(lambda n: n << 61), st.integers(0, 1), st.integers(0, 300)),
-    max_size=80,
-)
+LONGER_MS = 3 * HORIZON_MS
+# Sixteen identities, of which each has a bit of its own in a sieve of one word.
+HIGHS = [n << 60 for n in range(16)]
 
 
 @pytest.fixture(autouse=True)
 def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let two neighbors share a sieve, and have runs be large that hold two identities."""
+    """Have runs be large that hold two identities, and a sieve take in four and be full with 16."""
     monkeypatch.setattr(runs, "FAN_IN", 2)
-    monkeypatch.setattr(runs, "SHARING", 2)
     monkeypatch.setattr(runs, "SMALLEST", 1)
     monkeypatch.setattr(runs, "LARGEST", 2)
     monkeypatch.setattr(sieves, "SIEVED", 1)
+    for name, value in {"LARGEST": 2, "TAKEN_IN": 4, "ROOM": 16, "_MOST": 4}.items():
+        monkeypatch.setattr(shared_sieves, name, value)
 
 
-def run_of(start: int, received_ms: int, *highs: int) -> Run:
-    """Return a run of one record, with some identities."""
-    high = np.array(highs, np.uint64)
+def run_of(start: int, end: int, received_ms: int, *highs: int) -> Run:
+    """Return a run of some identities, all received at once."""
+    high = np.array(sorted(highs), np.uint64)
     identities = Identities(high, high, np.full(len(high), received_ms))
-    before = NEVER if start == 0 else received_ms - 10
-    return Run(start, start + 1, before, received_ms, identities)
+    return Run(start, end, NEVER if start == 0 else received_ms - 10, received_ms, identities)
 
 
-def four_runs(folder: Path) -> None:
-    """Write four large runs; the first two share a sieve, and the others another one."""
-    for n in range(4):
-        write_run(folder, run_of(n, 10 * n, n << 61, n + 4 << 61), HORIZON_MS)
-        tidy(folder, n + 1, HORIZON_MS)
+def large_runs(folder: Path, count: int) -> None:
+    """Write large runs of two identities each, one after the other, as batches do."""
+    for n in range(count):
+        write_run(folder, run_of(n, n + 1, 5 * n, HIGHS[2 * n], HIGHS[2 * n + 1]), HORIZON_MS)
+        share(folder, tidy(folder, n + 1, HORIZON_MS), HORIZON_MS)
 
 
 def sieves_in(folder: Path) -> list[tuple[int, int]]:
     """Return the ranges of the sieves that are there."""
-    return sorted(map(runs.run_range, folder.glob("*.sieve")))
+    return [found[:2] for found in runs.files_of(folder, runs.SIEVE, os.listdir(folder))]
 
 
-def looked_up(folder: Path, offset: int, high: int) -> int:
+def looked_up(folder: Path, offset: int, high: int, horizon_ms: int = HORIZON_MS) -> int:
     """Return what the state before an offset knows of an identity."""
-    chain = chain_before(folder, offset, HORIZON_MS)
+    chain = chain_before(folder, offset, horizon_ms)
     assert chain is not None
     found = np.full(1, NEVER, np.int64)
-    for one in searched(folder, chain, HORIZON_MS):
+    for one in searched(folder, chain, horizon_ms):
         one.latest(np.array([high], np.uint64), np.array([high], np.uint64), found)
     return int(found[0])
 
 
-@settings(deadline=None, max_examples=300)
-@given(records_of_a_log, st.lists(st.integers(0, 80), max_size=40))
-def test_they_change_no_decision(
-    tmp_path_factory: pytest.TempPathFactory, records: list[tuple[int, int, int]], cuts: list[int]
-) -> None:
-    """Whatever came, in whichever batches, also those that are run again."""
-    folder = tmp_path_factory.mktemp("runs")
-    edges = sorted({0, len(records), *(c for c in cuts if c < len(records))})
-    answer: list[bool] = []
-    for number, (start, end) in enumerate(itertools.pairwise(edges)):
-        for _ in range(1 + number % 2):
-            chain = chain_before(folder, start, HORIZON_MS)
-            assert chain is not None
-            state = PartitionState.after(chain, start, searched(folder, chain, HORIZON_MS))
-            told = feed(state, records[start:end])
-            write_run(folder, state.run(end), HORIZON_MS)
-            tidy(folder, start, HORIZON_MS)
-        answer += told
-
-    assert answer == slow(records)
-
-
-def test_neighbors_share_one(tmp_path: Path) -> None:
-    """Each run is behind one sieve, and what is in none of its runs is looked for in none."""
-    four_runs(tmp_path)
-    assert sieves_in(tmp_path) == [(0, 2), (2, 4)]
-
-    chain = chain_before(tmp_path, 4, HORIZON_MS)
+def behind(folder: Path, offset: int) -> list[int]:
+    """Return how many runs are behind each sieve that serves the state before an offset."""
+    chain = chain_before(folder, offset, HORIZON_MS)
     assert chain is not None
-    found = searched(tmp_path, chain, HORIZON_MS)
-    assert all(isinstance(one, Behind) and len(one.parts) == 2 for one in found)
-    for n in range(8):
-        assert looked_up(tmp_path, 4, n << 61) == 10 * (n % 4)
-    first = found[0]
-    assert isinstance(first, Behind)
-    high = np.arange(8, dtype=np.uint64) << np.uint64(61)
-    assert len(sieves.passing(first.sieve, high)) == 4
+    found = searched(folder, chain, HORIZON_MS)
+    return [len(one.parts) for one in found if isinstance(one, Behind)]
 
 
-def test_one_that_ends_later_serves_no_earlier_state(tmp_path: Path) -> None:
-    """Its runs may have left out what was old at their end, and is not yet old there."""
-    four_runs(tmp_path)
-    for offset, shared in ((4, 2), (3, 1), (2, 1), (1, 0)):
-        chain = chain_before(tmp_path, offset, HORIZON_MS)
-        assert chain is not None
-        found = searched(tmp_path, chain, HORIZON_MS)
-        assert sum(isinstance(one, Behind) for one in found) == shared
-    tidy(tmp_path, 1, HORIZON_MS)
-    assert sieves_in(tmp_path) == [(0, 2), (2, 4)], "of what comes later nothing is deleted"
+@dataclass
+class Log:
+    """One partition that is counted again and again, from wherever, in whichever batches."""
+
+    folder: Path
+    records: Sequence[Record]
+    running: list[int] = field(init=False)
+    behind: int = 0
+
+    def __post_init__(self) -> None:
+        received = np.maximum.accumulate(np.array([r[2] for r in self.records], np.int64))
+        self.running = received.tolist()
+
+    def rule(self, at: int, horizon_ms: int) -> bool:
+        """Tell whether a record is a duplicate, by looking at every earlier one."""
+        since = self.running[at] - horizon_ms
+        return any(
+            self.records[j][:2] == self.records[at][:2] and self.running[j] >= since
+            for j in range(at)
+        )
+
+    def count(self, start: int, end: int, horizon_ms: int) -> list[bool]:
+        """Count a batch as a task does; return which records are duplicates."""
+        chain = chain_before(self.folder, start, horizon_ms)
+        if chain is None:
+            chain = [self._read_back(start, horizon_ms)]
+        older = searched(self.folder, chain, horizon_ms)
+        self.behind += sum(isinstance(one, Behind) for one in older)
+        state = PartitionState.after(chain, start, older)
+        told = feed(state, list(self.records[start:end]), horizon_ms)
+        write_run(self.folder, state.run(end), horizon_ms)
+        share(self.folder, tidy(self.folder, start, horizon_ms), horizon_ms)
+        return told
+
+    def _read_back(self, start: int, horizon_ms: int) -> Run:
+        since = self.running[start] - horizon_ms
+        begin = next(at for at in range(start + 1) if self.running[at] >= since or at == start)
+        state = PartitionState(begin)
+        if begin < start:
+            feed(state, list(self.records[begin:start]), horizon_ms)
+        run = state.run(start)
+        write_run(self.folder, run, horizon_ms)
+        return run
 
 
-def test_one_of_a_shorter_horizon_is_written_anew(tmp_path: Path) -> None:
-    """It may miss what is within a longer one, though runs were read again for that."""
-    four_runs(tmp_path)
-    for n in range(4):
-        write_run(tmp_path, run_of(n, 10 * n, n << 61, n + 4 << 61), 2 * HORIZON_MS)
-    chain = chain_before(tmp_path, 4, 2 * HORIZON_MS)
-    assert chain is not None
-    found = searched(tmp_path, chain, 2 * HORIZON_MS)
-    assert not any(isinstance(one, Behind) for one in found)
-
-    tidy(tmp_path, 4, 2 * HORIZON_MS)
-    tidy(tmp_path, 4, 2 * HORIZON_MS)
-    found = searched(tmp_path, chain, 2 * HORIZON_MS)
-    assert sum(isinstance(one, Behind) for one in found) == 2
-
-
-def test_one_of_no_run_is_deleted(tmp_path: Path) -> None:
-    """Of runs that are older than the horizon nothing is left."""
-    four_runs(tmp_path)
-    write_run(tmp_path, Run(4, 5, 30, 125, Identities.empty()), HORIZON_MS)
-    tidy(tmp_path, 5, HORIZON_MS)
-    assert sorted(map(runs.run_range, tmp_path.glob("*.run"))) == [(3, 4), (4, 5)]
-    assert sieves_in(tmp_path) == [(2, 4)]
-    assert looked_up(tmp_path, 5, 3 << 61) == 30
-
-
-@pytest.mark.parametrize(
-    "harm",
-    [
-        lambda raw: raw[:20],
-        lambda raw: raw[:-1],
-        lambda raw: raw[:40],
-        lambda raw: b"\0" * len(raw),
-        lambda raw: b"WEIRSIV2" + raw[8:],
-    ],
+records_of_a_log = st.lists(
+    st.tuples(st.sampled_from(HIGHS), st.integers(0, 1), st.integers(0, 400)),
+    min_size=1,
+    max_size=100,
+).map(lambda records: sorted(records, key=lambda one: one[2] // 50))
+steps = st.lists(
+    st.tuples(
+        st.integers(0, 30),  # by how many records it goes back before it
+        st.integers(1, 12),
+        st.sampled_from((HORIZON_MS, HORIZON_MS, HORIZON_MS, LONGER_MS)),
+        st.integers(0, 40),  # which file is lost, if there are so many
+    ),
+    min_size=20,
+    max_size=60,
 )
-def test_one_that_cannot_be_read_is_made_again(
-    tmp_path: Path, harm: Callable[[bytes], bytes]
-) -> None:
-    """Meanwhile its runs are looked through one by one."""
-    four_runs(tmp_path)
-    path = min(tmp_path.glob("*.sieve"))
-    content = path.read_bytes()
-    path.write_bytes(harm(content))
-
-    assert looked_up(tmp_path, 4, 1 << 61) == 10
-    assert not path.exists()
-    tidy(tmp_path, 4, HORIZON_MS)
-    assert path.read_bytes() == content
 
 
-def test_a_run_of_a_whole_horizon_shares_none(tmp_path: Path) -> None:
-    """What was read back holds so many that a sieve over it would be as large as its own."""
-    for n, count in enumerate((2, 5, 2, 2)):
-        highs = [(at * 4 + n) << 58 for at in range(count)]
-        write_run(tmp_path, run_of(n, 10 * n, *highs), HORIZON_MS)
-    tidy(tmp_path, 4, HORIZON_MS)
-    assert sieves_in(tmp_path) == [(2, 4)]
+class TestDecisions:
+    @settings(deadline=None, max_examples=150)
+    @given(records_of_a_log, steps)
+    def test_no_decision_is_another(
+        self,
+        tmp_path_factory: pytest.TempPathFactory,
+        records: list[Record],
+        steps: list[tuple[int, int, int, int]],
+    ) -> None:
+        """Batches of other cuts after going back, other horizons, files that are lost."""
+        log, at = Log(tmp_path_factory.mktemp("runs"), records), 0
+        for back, size, horizon_ms, lost in steps:
+            start = max(0, at - back) if back > 20 else at
+            end = min(len(records), start + size)
+            if start == end:
+                at = 0
+                continue
+            paths = sorted(log.folder.iterdir())
+            if lost < len(paths):
+                paths[lost].unlink()
+            told = log.count(start, end, horizon_ms)
+            assert told == [log.rule(i, horizon_ms) for i in range(start, end)]
+            at = end
+
+    def test_sieves_are_made_use_of(self, tmp_path: Path) -> None:
+        """Where time passes slowly all large runs are behind one."""
+        records = [(HIGHS[n % 16], n // 16, n) for n in range(90)]
+        log = Log(tmp_path, records)
+        for start in range(0, 90, 2):
+            assert log.count(start, start + 2, HORIZON_MS) == [False, False]
+        assert log.behind > 60
+
+    def test_what_a_later_end_forgot(self, tmp_path: Path) -> None:
+        """A sieve serves no state before its end: its runs left out what was old only then."""
+        write_run(tmp_path, run_of(0, 2, 0, HIGHS[1], HIGHS[2]), HORIZON_MS)
+        gone = Run(0, 4, NEVER, 150, run_of(0, 4, 150, HIGHS[3], HIGHS[4]).identities)
+        write_run(tmp_path, gone, HORIZON_MS)
+        (tmp_path / run_of(0, 2, 0).name).unlink()
+        write_run(tmp_path, run_of(4, 5, 160, HIGHS[5], HIGHS[6]), HORIZON_MS)
+        share(tmp_path, tidy(tmp_path, 5, HORIZON_MS), HORIZON_MS)
+        assert sieves_in(tmp_path) == [(0, 5)]
+
+        write_run(tmp_path, run_of(0, 2, 0, HIGHS[1], HIGHS[2]), HORIZON_MS)
+        assert looked_up(tmp_path, 2, HIGHS[1]) == 0
+
+    def test_what_a_shorter_horizon_forgot(self, tmp_path: Path) -> None:
+        """A sieve serves no longer horizon, though runs were read back for that."""
+        large_runs(tmp_path, 2)
+        assert sieves_in(tmp_path) == [(0, 2)]
+        early = run_of(0, 2, 5, HIGHS[0], HIGHS[7])
+        write_run(tmp_path, early, LONGER_MS)
+        assert looked_up(tmp_path, 2, HIGHS[7], LONGER_MS) == 5
+
+        write_run(tmp_path, run_of(2, 3, 10, HIGHS[8], HIGHS[9]), LONGER_MS)
+        share(tmp_path, tidy(tmp_path, 3, LONGER_MS), LONGER_MS)
+        assert sieves_in(tmp_path) == [(0, 3)], "it is made anew, of what the longer one keeps"
+        assert looked_up(tmp_path, 3, HIGHS[7], LONGER_MS) == 5
+
+    def test_what_is_between_is_in_none(self, tmp_path: Path) -> None:
+        """A sieve takes in what follows without a gap; behind a run that shares none one begins."""
+        for n, highs in enumerate((HIGHS[:2], HIGHS[2:4], HIGHS[4:9], HIGHS[9:11], HIGHS[11:13])):
+            write_run(tmp_path, run_of(n, n + 1, 10 * n, *highs), HORIZON_MS)
+            share(tmp_path, tidy(tmp_path, n + 1, HORIZON_MS), HORIZON_MS)
+        assert sieves_in(tmp_path) == [(0, 2), (3, 5)]
+        assert looked_up(tmp_path, 5, HIGHS[6]) == 20
+
+    def test_what_grew_serves_the_shortest_of_its_horizons(self, tmp_path: Path) -> None:
+        """What came later may have been kept for longer: what came first was not."""
+        large_runs(tmp_path, 2)
+        for n in (2, 3):
+            later = run_of(n, n + 1, 5 * n, HIGHS[2 * n], HIGHS[2 * n + 1])
+            write_run(tmp_path, later, LONGER_MS)
+            share(tmp_path, tidy(tmp_path, n + 1, HORIZON_MS), HORIZON_MS)
+        assert sieves_in(tmp_path) == [(0, 2), (0, 4)]
+        write_run(tmp_path, run_of(0, 2, 5, HIGHS[0], HIGHS[14]), LONGER_MS)
+        assert looked_up(tmp_path, 4, HIGHS[14], LONGER_MS) == 5
+
+
+class TestFiles:
+    def test_one_grows_until_it_is_full(self, tmp_path: Path) -> None:
+        """Then another one begins; each run is behind one of them, and is found there."""
+        large_runs(tmp_path, 4)
+        assert sieves_in(tmp_path) == [(0, 2), (0, 4)]
+        large_runs(tmp_path, 8)
+        assert behind(tmp_path, 8) == [8]
+        for n in range(10):
+            more = run_of(8 + n, 9 + n, 36 + n, HIGHS[n], HIGHS[n + 1])
+            write_run(tmp_path, more, HORIZON_MS)
+            share(tmp_path, tidy(tmp_path, 9 + n, HORIZON_MS), HORIZON_MS)
+        assert behind(tmp_path, 18) == [8, 8, 2]
+        assert [looked_up(tmp_path, 18, HIGHS[n]) for n in (0, 5, 10, 11, 15)] == [
+            36,
+            41,
+            45,
+            25,
+            35,
+        ]
+
+    def test_what_is_in_none_passes_none(self, tmp_path: Path) -> None:
+        """Of eight identities a sieve over four lets four pass."""
+        large_runs(tmp_path, 2)
+        chain = chain_before(tmp_path, 2, HORIZON_MS)
+        assert chain is not None
+        (found,) = searched(tmp_path, chain, HORIZON_MS)
+        assert isinstance(found, Behind)
+        assert list(sieves.passing(found.sieve, np.array(HIGHS[:8], np.uint64))) == [0, 1, 2, 3]
+
+    def test_what_comes_later_stays(self, tmp_path: Path) -> None:
+        """A batch that is run again deletes nothing of those behind it."""
+        large_runs(tmp_path, 4)
+        share(tmp_path, tidy(tmp_path, 1, HORIZON_MS), HORIZON_MS)
+        assert sieves_in(tmp_path) == [(0, 2), (0, 4)]
+
+    def test_one_of_no_run_is_deleted(self, tmp_path: Path) -> None:
+        """Of runs that are older than the horizon nothing is left."""
+        large_runs(tmp_path, 4)
+        write_run(tmp_path, Run(4, 5, 15, 125, Identities.empty()), HORIZON_MS)
+        share(tmp_path, tidy(tmp_path, 5, HORIZON_MS), HORIZON_MS)
+        assert sieves_in(tmp_path) == []
+        assert len(list(tmp_path.iterdir())) == 1
+
+    @pytest.mark.parametrize(
+        "harm",
+        [
+            lambda raw: raw[:20],
+            lambda raw: raw[:-1],
+            lambda raw: raw[:48],
+            lambda raw: b"\0" * len(raw),
+            lambda raw: b"WEIRSIV2" + raw[8:],
+            lambda raw: raw[:8] + raw[16:24] + raw[16:],
+            lambda raw: raw[:40] + b"\3" + raw[41:-8],
+        ],
+    )
+    def test_one_that_is_not_whole_is_made_again(
+        self, tmp_path: Path, harm: Callable[[bytes], bytes]
+    ) -> None:
+        """Meanwhile its runs are looked through one by one."""
+        large_runs(tmp_path, 2)
+        (path,) = tmp_path.glob("*.sieve")
+        content = path.read_bytes()
+        path.write_bytes(harm(content))
+
+        assert looked_up(tmp_path, 2, HIGHS[3]) == 5
+        assert not path.exists()
+        share(tmp_path, tidy(tmp_path, 2, HORIZON_MS), HORIZON_MS)
+        assert path.read_bytes() == content
+
+    def test_a_run_of_a_whole_horizon_shares_none(self, tmp_path: Path) -> None:
+        """What was read back holds so many that a sieve over it would be as large as its own."""
+        for n, highs in enumerate((HIGHS[:2], HIGHS[2:7], HIGHS[7:9], HIGHS[9:11])):
+            write_run(tmp_path, run_of(n, n + 1, 10 * n, *highs), HORIZON_MS)
+        share(tmp_path, tidy(tmp_path, 4, HORIZON_MS), HORIZON_MS)
+        assert sieves_in(tmp_path) == [(2, 4)]
+
+    def test_a_full_disk_is_told_and_no_error(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It saves time, and no batch waits for it."""
+        large_runs(tmp_path, 1)
+        write_run(tmp_path, run_of(1, 2, 5, HIGHS[2], HIGHS[3]), HORIZON_MS)
+        chain = tidy(tmp_path, 2, HORIZON_MS)
+
+        def full(*_: object) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(runs, "_write_synced", full)
+            assert share(tmp_path, chain, HORIZON_MS) is False
+        assert looked_up(tmp_path, 2, HIGHS[3]) == 5
+        assert share(tmp_path, chain, HORIZON_MS) is True
+
+    def test_a_file_that_cannot_be_opened_says_nothing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Out of descriptors nothing is deleted; a file that went meanwhile is absent."""
+        large_runs(tmp_path, 2)
+        there = sorted(tmp_path.iterdir())
+
+        def fail(code: int) -> Callable[[Path], Run]:
+            def read(path: Path) -> Run:
+                raise OSError(code, os.strerror(code), str(path))
+
+            return read
+
+        with monkeypatch.context() as patch:
+            patch.setattr(runs, "read_run", fail(errno.EMFILE))
+            with pytest.raises(OSError, match="Too many open files"):
+                chain_before(tmp_path, 2, HORIZON_MS)
+            patch.setattr(runs, "read_run", fail(errno.ENOENT))
+            assert chain_before(tmp_path, 2, HORIZON_MS) is None
+        assert sorted(tmp_path.iterdir()) == there
+
+
+@pytest.mark.parametrize("words", [1, 64, 4_096])
+def test_bits_are_added(words: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has the bit that is asked for, whether slices begin within a word or not."""
+    monkeypatch.setattr(sieves, "_AT_ONCE", 7)
+    drawn = np.random.default_rng(words)
+    sieve, slow = np.zeros(words, np.uint64), set[int]()
+    bits = (64 * words - 1).bit_length()
+    for size in (1, 7, 40, 300):
+        high = np.sort(drawn.integers(0, 2**64, size, np.uint64, endpoint=False))
+        sieves.add(sieve, high)
+        slow |= {int(one) >> (64 - bits) for one in high}
+        assert len(sieves.passing(sieve, high)) == size
+    assert {at for at in range(64 * words) if int(sieve[at // 64]) >> at % 64 & 1} == slow

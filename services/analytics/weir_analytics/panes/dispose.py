@@ -51,7 +51,8 @@ from weir_analytics.panes.quarantine import (
     reason_of,
 )
 from weir_analytics.panes.runs import tidy, write_run
-from weir_analytics.panes.states import dedup_folder, state_before
+from weir_analytics.panes.shared_sieves import share
+from weir_analytics.panes.states import KEPT, dedup_folder, state_before
 from weir_analytics.panes.task_watch import awaited, note_step, watched
 
 RESULT = (
@@ -162,10 +163,13 @@ class DisposeTask:
             return
         holes = [*self._unknown, *self._reading.holes(all_partitions=all_partitions)]
         check_read(holes, batch.lost, partial(first_offsets, batch.kafka, batch.topic))
+        shared = False
         for partition, state in self._states.items():
             folder = dedup_folder(batch, partition)
             write_run(folder, state.run(batch.end[partition]), batch.horizon_ms)
-            tidy(folder, state.start, batch.horizon_ms)
+            chain = tidy(folder, state.start, batch.horizon_ms, KEPT)
+            # It takes a while: of several partitions that come to it at once the others wait.
+            shared = shared or share(folder, chain, batch.horizon_ms, KEPT)
             note_step()
 
     def _decide(self, rows: _Slice, part: Rows) -> None:

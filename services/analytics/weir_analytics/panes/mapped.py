@@ -1,67 +1,80 @@
-"""Files that a worker has mapped stay so from one batch to the next.
+"""Files of a task's process that stay mapped from one batch to the next.
 
-Of an hour of much traffic there are hundreds, and a batch looks into all: to map them anew, and to
-have each page of them found again, would take longer than to look. A file is never written twice,
-but another one may come in its place.
+Of an hour of much traffic there are dozens in a folder, and a batch looks into all: to map them
+anew, and to have each page of them found again, would take longer than to look. A file is never
+written twice, but another one may come in its place.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from weir.clock import Clock
+
 T = TypeVar("T")
 
-# A file that is deleted takes its place on the disk until it is let go.
+# A partition may be another worker's for some batches; a lane that is done never comes again.
 KEPT_S = 60.0
-_SWEPT_S = 1.0
+
+
+class Files:
+    """Reads each file anew, and keeps none."""
+
+    def read(self, path: Path, read: Callable[[Path], T]) -> T:
+        """Return what `read` makes of a file."""
+        return read(path)
+
+    def only(self, folder: Path, names: Collection[str]) -> None:
+        """Let go of the other files of a folder: they are not there any more."""
 
 
 @dataclass
-class _File:
+class _Kept:
     inode: int
     written_ns: int
     size_bytes: int
     what: Any
-    asked_s: float
 
 
-_files: dict[Path, _File] = {}
-_swept_s = 0.0
+class Mapped(Files):
+    """Keeps what was read for as long as the file is there and its folder is asked for.
 
-
-def mapped(path: Path, read: Callable[[Path], T]) -> T:
-    """Return what a file holds, as `read` does; it is called again for another file only.
-
-    Raises:
-        OSError: If the file is not there.
+    Each file that is kept is an open one: no more of them than the folders of the last minute
+    hold. What is deleted takes its place on the disk until the next look at its folder, or for
+    that minute.
     """
-    now_s = time.monotonic()
-    _let_go(now_s)
-    stat = path.stat()
-    found = _files.get(path)
-    is_same = found is not None and (stat.st_ino, stat.st_mtime_ns, stat.st_size) == (
-        found.inode,
-        found.written_ns,
-        found.size_bytes,
-    )
-    if found is None or not is_same:
-        what = read(path)
-        found = _File(stat.st_ino, stat.st_mtime_ns, stat.st_size, what, now_s)
-        _files[path] = found
-    found.asked_s = now_s
-    kept: T = found.what
-    return kept
 
+    def __init__(self, clock: Clock) -> None:
+        """Keep nothing yet."""
+        self._clock = clock
+        self._folders: dict[Path, dict[str, _Kept]] = {}
+        self._asked_s: dict[Path, float] = {}
 
-def _let_go(now_s: float) -> None:
-    """Let go of what was not asked for in a while: what is gone, and others' partitions."""
-    global _swept_s
-    if now_s - _swept_s < _SWEPT_S:
-        return
-    _swept_s = now_s
-    for path in [path for path, one in _files.items() if now_s - one.asked_s > KEPT_S]:
-        del _files[path]
+    def read(self, path: Path, read: Callable[[Path], T]) -> T:
+        """Return what `read` made of a file; it is called again for another file only.
+
+        Raises:
+            OSError: If the file is not there.
+        """
+        stat = path.stat()
+        is_of = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+        files = self._folders.setdefault(path.parent, {})
+        found = files.get(path.name)
+        if found is None or (found.inode, found.written_ns, found.size_bytes) != is_of:
+            found = files[path.name] = _Kept(*is_of, read(path))
+        kept: T = found.what
+        return kept
+
+    def only(self, folder: Path, names: Collection[str]) -> None:
+        """Let go of a folder's other files, and of folders that nobody has looked at in a while."""
+        now_s = self._clock.monotonic_s()
+        self._asked_s[folder] = now_s
+        for other in [one for one, at_s in self._asked_s.items() if now_s - at_s > KEPT_S]:
+            del self._asked_s[other]
+            self._folders.pop(other, None)
+        files = self._folders.get(folder, {})
+        for name in files.keys() - set(names):
+            del files[name]

@@ -213,7 +213,7 @@ _WATCHED: tuple[tuple[str, str, Callable[[Vitals], float]], ...] = (
         "Files and sockets that all of them have open.",
         lambda vitals: vitals.own.open_files,
     ),
-    (metrics.PANES_DEDUP, "Size of the dedup runs.", lambda vitals: vitals.own.dedup_bytes),
+    (metrics.PANES_DEDUP, "Size of dedup's files.", lambda vitals: vitals.own.dedup_bytes),
     (
         metrics.PANES_DEDUP_ENTRIES,
         "Identities in the dedup runs.",

@@ -37,7 +37,7 @@ class Own:
         resident: Resident memory, bytes, by process; what several share counts in each.
         threads: Of all of them.
         open_files: Files and sockets that all of them have open.
-        dedup_bytes: Size of the dedup runs: levels off after one horizon.
+        dedup_bytes: Size of dedup's runs and sieves: levels off after one horizon.
         dedup_entries: Identities in them; one that is in two runs is two.
         checkpoint_files: Files of Spark's checkpoint.
     """

@@ -7,8 +7,6 @@ one end to the other; a search reads all over a run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
@@ -18,9 +16,8 @@ U64 = npt.NDArray[np.uint64]
 SIEVE_BITS = 16
 # A search in fewer identities takes no longer than a look at the sieve.
 SIEVED = 2_048
-# So many identities are put in at a time: of a run that was read back from a long log there are
-# many millions.
-_SLICE = 262_144
+# Of a run that was read back from a long log there are many millions.
+_AT_ONCE = 262_144
 _WORD_BITS = 64
 
 
@@ -31,9 +28,8 @@ def sieve_of(high: U64) -> U64:
         high: The first 8 bytes of each, in ascending order.
     """
     sieve = np.zeros(sieve_words(len(high)), np.uint64)
-    # Some at a time: of a run that was read back from a long log there are many millions.
-    for at in range(0, len(high) if len(sieve) else 0, _SLICE):
-        begin = (high[at : at + _SLICE] >> _shift(len(sieve))).view(np.int64)
+    for at in range(0, len(high) if len(sieve) else 0, _AT_ONCE):
+        begin = (high[at : at + _AT_ONCE] >> _shift(len(sieve))).view(np.int64)
         first, last = int(begin[0]) // _WORD_BITS, int(begin[-1]) // _WORD_BITS
         bits = np.zeros((last + 1 - first) * _WORD_BITS, bool)
         bits[begin - first * _WORD_BITS] = True
@@ -41,23 +37,17 @@ def sieve_of(high: U64) -> U64:
     return sieve
 
 
-def sieve_over(highs: Sequence[U64]) -> U64:
-    """Return the sieve of all identities of several runs.
-
-    Of each run there are few in so large a sieve, so that a bit is set where one is, not a range
-    written: for one run alone that takes longer.
+def add(sieve: U64, high: U64) -> None:
+    """Set the bits of further identities in a sieve for many more.
 
     Args:
-        highs: The first 8 bytes of each identity, by run; of a run in ascending order.
+        sieve: The sieve, which is changed.
+        high: The first 8 bytes of each, in ascending order.
     """
-    sieve = np.zeros(sieve_words(sum(map(len, highs))), np.uint64)
-    for high in highs:
-        for at in range(0, len(high), _SLICE):
-            begin = high[at : at + _SLICE] >> _shift(len(sieve))
-            word, bit = _places(begin)
-            first = np.flatnonzero(np.diff(word, prepend=-1))
-            sieve[word[first]] |= np.bitwise_or.reduceat(bit, first)
-    return sieve
+    for at in range(0, len(high), _AT_ONCE):
+        word, bit = _places(sieve, high[at : at + _AT_ONCE])
+        first = np.flatnonzero(np.diff(word, prepend=-1))
+        sieve[word[first]] |= np.bitwise_or.reduceat(bit, first)
 
 
 def sieve_words(identities: int) -> int:
@@ -69,12 +59,13 @@ def sieve_words(identities: int) -> int:
 
 def passing(sieve: U64, high: U64) -> npt.NDArray[np.intp]:
     """Return which of some identities may be there, by the first 8 bytes of each."""
-    word, bit = _places(high >> _shift(len(sieve)))
+    word, bit = _places(sieve, high)
     return np.flatnonzero(sieve.take(word) & bit)
 
 
-def _places(begin: U64) -> tuple[npt.NDArray[np.int64], U64]:
-    """Return word and bit, by what identities begin with."""
+def _places(sieve: U64, high: U64) -> tuple[npt.NDArray[np.int64], U64]:
+    """Return the word and the bit of each identity."""
+    begin = high >> _shift(len(sieve))
     return (begin >> np.uint64(6)).view(np.int64), np.uint64(1) << (begin & np.uint64(63))
 
 

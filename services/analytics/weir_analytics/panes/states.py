@@ -11,6 +11,7 @@ import numpy.typing as npt
 from confluent_kafka import Message
 from weir import names
 from weir.admission import Refused, admit_foreign
+from weir.clock import SystemClock
 from weir.event import placed
 
 from weir_analytics.panes.batch import Batch
@@ -19,10 +20,14 @@ from weir_analytics.panes.dedup import PartitionState
 from weir_analytics.panes.history import Headers, LogPartition, all_headers, first_at, read_range
 from weir_analytics.panes.holes import Hole, Reading, beyond
 from weir_analytics.panes.kinds import Kind
-from weir_analytics.panes.runs import Run, chain_before, searched, write_run
+from weir_analytics.panes.mapped import Mapped
+from weir_analytics.panes.runs import Run, chain_before, write_run
+from weir_analytics.panes.shared_sieves import searched
 
 # Kafka finds an offset by time to the millisecond; a second covers its rounding.
 MARGIN_MS = 1_000
+# What the tasks of this process have mapped. The driver, which looks seldom, keeps nothing.
+KEPT = Mapped(SystemClock())
 
 
 def dedup_folder(batch: Batch, partition: int) -> Path:
@@ -76,14 +81,14 @@ def state_before(
     if not batch.recalls:
         return PartitionState(start), []
     folder = dedup_folder(batch, partition)
-    chain = chain_before(folder, start, batch.horizon_ms)
+    chain = chain_before(folder, start, batch.horizon_ms, KEPT)
     holes: list[Hole] = []
     if chain is None:
         run, holes = _read_back(batch, partition, first_at_ms)
         if not holes:
             write_run(folder, run, batch.horizon_ms)
         chain = [run]
-    older = searched(folder, chain, batch.horizon_ms)
+    older = searched(folder, chain, batch.horizon_ms, KEPT)
     return PartitionState.after(chain, start, older), holes
 
 
