@@ -88,7 +88,7 @@ REASONS = (
         "P8",
         "series",
         "what grows with the series is what is done for each row of a pane: taken, merged,"
-        " committed and stored; reading and decoding do not (`cpu`, of logs of 1, 200 and 1,000"
+        " committed and stored; reading and decoding do not (`cpu`, of logs of 1 to 10,000"
         " combinations)",
     ),
     Reason(
