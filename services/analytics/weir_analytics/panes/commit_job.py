@@ -75,8 +75,7 @@ class UntoldPanes:
         return pane.start_s * 1000 < max(before_ms)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """What a range of the log adds to one pane of one series."""
 
     vid: int

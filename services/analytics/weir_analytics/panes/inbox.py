@@ -178,6 +178,8 @@ class Inbox:
     late: Late[LateGroup] = field(default_factory=Late)
     late_rows: Late[LateRow] = field(default_factory=Late)
     _groups: dict[Series, list[Row]] = field(default_factory=dict)
+    # Rows of thousands of series are of the same panes.
+    _panes: dict[tuple[int, int, int], list[tuple[int, int]]] = field(default_factory=dict)
 
     @cached_property
     def _late_panes(self) -> Mapping[str, LatePanes]:
@@ -212,7 +214,11 @@ class Inbox:
                 self._note(vid, series, start_s, minute_s)
                 continue
             row = read.row(at)
-            for res_s, pane_s in self.versions[vid].panes(start_s, minute_s):
+            place = vid, start_s, minute_s
+            panes = self._panes.get(place)
+            if panes is None:
+                panes = self._panes[place] = self.versions[vid].panes(start_s, minute_s)
+            for res_s, pane_s in panes:
                 self._groups.setdefault((vid, res_s, pane_s, series), []).append(row)
 
     def parts(self) -> list[Part]:

@@ -246,8 +246,11 @@ class RowReader:
     def row(self, at: int) -> Row:
         """Return one row; empty sketches are None."""
         sums, lows, highs = self._numbers
-        hll = next((found for s in self._hlls if (found := compact_hll(s[at]))), None)
-        kll = next((found for s in self._klls if (found := compact_kll(s[at]))), None)
+        hll = kll = None
+        if self._hlls:
+            hll = next((found for s in self._hlls if (found := compact_hll(s[at]))), None)
+        if self._klls:
+            kll = next((found for s in self._klls if (found := compact_kll(s[at]))), None)
         further = None if self._is_plain else self._further(at)
         return Row(self._n[at], sums[at], lows[at], highs[at], hll, kll, further)
 

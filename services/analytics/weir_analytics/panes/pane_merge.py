@@ -82,17 +82,21 @@ def group_parts(parts: Iterable[Part], limits: Mapping[int, Limits]) -> Grouped:
         ValueError: If the limits of a version, or the keep of its resolution, are missing.
     """
     grouped: Grouped = {}
-    for part in parts:
-        bounds = limits.get(part.vid)
-        if bounds is None or part.res_s not in bounds.keep_s:
-            msg = (
-                f"a commit must know the limits of every part, got none for version {part.vid} "
-                f"at {part.res_s} s; add them to the job's limits"
-            )
-            raise ValueError(msg)
-        rows_of = grouped.setdefault(Pane(part.vid, part.res_s, part.start_s), {})
-        had = rows_of.get(part.series)
-        rows_of[part.series] = part.row if had is None else rows.merge(had, part.row)
+    known: dict[tuple[int, int, int], dict[str, Row]] = {}
+    for vid, res_s, start_s, series, row in parts:
+        place = vid, res_s, start_s
+        rows_of = known.get(place)
+        if rows_of is None:
+            bounds = limits.get(vid)
+            if bounds is None or res_s not in bounds.keep_s:
+                msg = (
+                    f"a commit must know the limits of every part, got none for version {vid} "
+                    f"at {res_s} s; add them to the job's limits"
+                )
+                raise ValueError(msg)
+            rows_of = known[place] = grouped[Pane(*place)] = {}
+        had = rows_of.get(series)
+        rows_of[series] = row if had is None else rows.merge(had, row)
     return grouped
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -228,7 +228,7 @@ def by_shard(parts: Iterable[Part], batch: Batch) -> dict[int, list[Part]]:
     for part in parts:
         shard, series = placed(part.series, batch.shards)
         if shard in found:
-            found[shard].append(part if series == part.series else replace(part, series=series))
+            found[shard].append(part if series == part.series else part._replace(series=series))
     return found
 
 
