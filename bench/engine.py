@@ -9,9 +9,9 @@ ledger and metrics are compared with a recount, and the benchmark fails if one i
 The log is of three sizes, each with a bar of its own. What dedup costs is measured with several
 numbers of digests within the horizon: each is a log of its own, counted whole with dedup and
 without it. The last log begins behind an hour at 20,000 events/s (`past.py`), and is counted once
-in batches as the others and once in batches of a second of that, so many that small runs are merged
-as they are while such traffic lasts. What is seldomer is in none: the merge that makes a run of the
-largest size, and the making of a sieve.
+in batches as the others and once in batches of a second of that, so many that runs are merged as
+they are while such traffic lasts. Each partition's runs of a minute are merged once to one of the
+largest size, and in small batches a sieve takes in four of those.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from pyspark import RDD
 from pyspark.sql import Row, SparkSession
 from weir_analytics.panes import dataflow, plans
 from weir_analytics.panes.arrow_plan import AnyPlan
+from weir_analytics.panes.runs import held
 from workload import draw, recount, wanted
 
 # Each of whole batches.
@@ -48,7 +49,7 @@ BEHIND = 1_200_000
 
 @dataclass
 class WithoutDedup:
-    """The engine without its dispose step."""
+    """The engine without its dispose step, which leaves no run."""
 
     engine: Engine
 
@@ -60,18 +61,38 @@ class WithoutDedup:
             return self.engine.run()
 
     def check(self) -> None:
-        """Compare everything with the recount; dedup must have left nothing."""
+        """Compare everything with the recount, and what dedup remembers with what it did before."""
         self.engine.check()
-        past, settings = self.engine.log.past, self.engine.bench.settings
-        before = runs_in(past.folder) if past else 0
-        if (there := runs_in(settings.dedup_dir)) != before:
-            msg = f"without dedup there must be {before} runs, got {there}"
-            raise SystemExit(msg)
+        check_remembered(self.engine, 0)
 
 
-def runs_in(folder: Path) -> int:
-    """Return how many runs of dedup are in a folder."""
-    return len(list(folder.rglob("*.run")))
+@dataclass
+class WithDedup:
+    """The engine as it is, which remembers its events and all of before them."""
+
+    engine: Engine
+
+    def run(self) -> Spent:
+        """Count the log."""
+        return self.engine.run()
+
+    def check(self) -> None:
+        """Compare everything with the recount, and what dedup remembers with what came."""
+        self.engine.check()
+        check_remembered(self.engine, self.engine.log.total)
+
+
+def check_remembered(engine: Engine, more: int) -> None:
+    """End the benchmark if dedup does not remember a log's past and so many events besides.
+
+    A past that it does not take for its own is deleted, and nothing would be looked through.
+    """
+    past, folder = engine.log.past, engine.bench.settings.dedup_dir
+    wanted_now = (past.identities if past else 0) + more
+    there = sum(held(path, path.stat().st_size) for path in folder.rglob("*.run"))
+    if there != wanted_now:
+        msg = f"dedup must remember {wanted_now} identities, got {there}"
+        raise SystemExit(msg)
 
 
 @lru_cache
@@ -123,7 +144,7 @@ def measure_dedup(
 def with_and_without(engine: Engine, options: argparse.Namespace) -> dict[str, Any]:
     """Return the figures of one log with dedup and without it."""
     contestants: dict[str, Contestant] = {
-        "engine": engine,
+        "engine": WithDedup(engine),
         "engine_without_dedup": WithoutDedup(engine),
     }
     return rounds(contestants, options.rounds, options.dedup_warm)

@@ -59,11 +59,15 @@ class Past:
         return cls(folder, batches, events)
 
     @property
+    def identities(self) -> int:
+        """How many are remembered."""
+        return self.batches * self.events
+
+    @property
     def told(self) -> str:
         """What there is of it, in words."""
         runs, sieves = (len(list(self.folder.rglob(f"*.{kind}"))) for kind in ("run", "sieve"))
-        identities = self.batches * self.events
-        return f"{identities:,} identities in {runs} runs, which share {sieves} sieves"
+        return f"{self.identities:,} identities in {runs} runs, which share {sieves} sieves"
 
     def precede(self, bootstrap: str, topic: str) -> dict[int, int]:
         """Write the records that it covers; return where each partition goes on."""
@@ -71,7 +75,9 @@ class Past:
         for partition in range(PARTITIONS):
             for _ in range(self.batches):
                 producer.produce(topic, b"", partition=partition)
-            producer.flush(60)
+            if left := producer.flush(60):
+                msg = f"Kafka must take the records of the past within 60 s, {left} are left"
+                raise SystemExit(msg)
         return dict.fromkeys(range(PARTITIONS), self.batches)
 
     def put(self, dedup_dir: Path, topic: str) -> None:

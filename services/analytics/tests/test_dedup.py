@@ -16,6 +16,7 @@ from weir_analytics.panes.dedup import PartitionState
 from weir_analytics.panes.runs import (
     FAN_IN,
     LARGEST,
+    MOST_SMALL,
     NEVER,
     Identities,
     Run,
@@ -46,6 +47,18 @@ def _of_size(start: int, end: int, size: int) -> Run:
     """Return a run of so many identities; which they are is of no weight."""
     none = np.broadcast_to(np.uint64(0), size)
     return Run(start, end, NEVER, 0, Identities(none, none, none.view(np.int64)))
+
+
+def merged_chain(sizes: list[int]) -> tuple[list[Run], int]:
+    """Return the runs that batches of some sizes leave, and how many identities were merged."""
+    chain, merged = list[Run](), 0
+    for at, events in enumerate(sizes):
+        chain.insert(0, _of_size(at, at + 1, events))
+        while group := _mergeable(chain):
+            size = sum(len(run.identities) for run in group)
+            chain[: len(group)] = [_of_size(group[-1].start, at + 1, size)]
+            merged += size
+    return chain, merged
 
 
 class TestPartitionState:
@@ -109,18 +122,25 @@ class TestRuns:
         assert len(list(tmp_path.iterdir())) <= 3 * FAN_IN
         assert chain_before(tmp_path, 1_000, 10_000) is not None
 
-    @pytest.mark.parametrize("events", [100, 1_250, 2_500, 5_000, 40_000])
-    def test_an_identity_is_seldom_merged_again(self, events: int) -> None:
+    @pytest.mark.parametrize(
+        ("events", "times"), [(100, 4), (1_250, 3), (2_500, 3), (5_000, 2), (40_000, 1)]
+    )
+    def test_an_identity_is_seldom_merged_again(self, events: int, times: int) -> None:
         """Once for each size that lies between a batch and the largest one, at most."""
-        chain, merged = list[Run](), 0
-        for at in range(1_000):
-            chain.insert(0, _of_size(at, at + 1, events))
-            while group := _mergeable(chain):
-                size = sum(len(run.identities) for run in group)
-                chain[: len(group)] = [_of_size(group[-1].start, at + 1, size)]
-                merged += size
-        assert merged / (1_000 * events) < 3.1
-        assert len(chain) < 4 * FAN_IN + merged / LARGEST
+        chain, merged = merged_chain([events] * 6_000)
+        assert merged / (6_000 * events) <= times
+        assert sum(len(run.identities) < LARGEST for run in chain) < 4 * FAN_IN
+
+    @given(st.lists(st.sampled_from([0, 1, 600, 5_000, 40_000]), min_size=600, max_size=900))
+    def test_whatever_comes_small_runs_stay_few(self, sizes: list[int]) -> None:
+        """Sizes that change all the time leave no more between those that are merged."""
+        chain, _merged = merged_chain(sizes)
+        assert sum(len(run.identities) < LARGEST for run in chain) < MOST_SMALL
+
+    def test_seven_small_ones_before_each_larger_one(self) -> None:
+        """As by clients that send every two seconds, for batches of a quarter of a second."""
+        chain, _merged = merged_chain([*[0] * 7, 5_000] * 500)
+        assert sum(len(run.identities) < LARGEST for run in chain) < MOST_SMALL
 
     def test_runs_beyond_the_horizon_are_deleted(self, tmp_path: Path) -> None:
         """A run whose youngest record is older than the horizon goes as a whole."""

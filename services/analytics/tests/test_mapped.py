@@ -35,7 +35,7 @@ def reading(tmp_path: Path) -> Reading:
     for name in ("a", "b"):
         (tmp_path / name).write_text(name)
         found.text(tmp_path / name)
-    found.files.only(tmp_path, ["a", "b"])
+    found.files.keep_only(tmp_path, ["a", "b"])
     assert found.seen == ["a", "b"]
     found.seen.clear()
     return found
@@ -67,7 +67,7 @@ def test_one_that_is_gone_is_gone(tmp_path: Path, reading: Reading) -> None:
 
 def test_what_is_not_in_the_folder_is_let_go(tmp_path: Path, reading: Reading) -> None:
     """A deleted file takes its place on the disk for so long as it is kept."""
-    reading.files.only(tmp_path, ["b"])
+    reading.files.keep_only(tmp_path, ["b"])
     reading.text(tmp_path / "b")
     reading.text(tmp_path / "a")
     assert reading.seen == ["a"]
@@ -76,10 +76,10 @@ def test_what_is_not_in_the_folder_is_let_go(tmp_path: Path, reading: Reading) -
 def test_a_folder_that_nobody_looks_at_is_let_go(tmp_path: Path, reading: Reading) -> None:
     """Another worker has the partition now, or its lane is done."""
     reading.clock.advance(round(1_000 * KEPT_S))
-    reading.files.only(tmp_path / "other", [])
+    reading.files.keep_only(tmp_path / "other", [])
     reading.text(tmp_path / "a")
     assert reading.seen == []
     reading.clock.advance(1)
-    reading.files.only(tmp_path / "other", [])
+    reading.files.keep_only(tmp_path / "other", [])
     reading.text(tmp_path / "a")
     assert reading.seen == ["a"]

@@ -9,15 +9,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
+from weir.clock import ManualClock
 from weir_analytics.panes import runs, shared_sieves, sieves
 from weir_analytics.panes.dedup import PartitionState
+from weir_analytics.panes.dispose import DisposeTask
+from weir_analytics.panes.kinds import Fate, Kind
+from weir_analytics.panes.mapped import Mapped
 from weir_analytics.panes.runs import NEVER, Identities, Run, chain_before, tidy, write_run
 from weir_analytics.panes.shared_sieves import Behind, searched, share
+from weir_analytics.panes.states import state_before
 
 from .dedup_rule import HORIZON_MS, Record, feed
+from .log_frames import NOW_MS, batch_of
 
 LONGER_MS = 3 * HORIZON_MS
 # Sixteen identities, of which each has a bit of its own in a sieve of one word.
@@ -30,6 +38,7 @@ def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "FAN_IN", 2)
     monkeypatch.setattr(runs, "SMALLEST", 1)
     monkeypatch.setattr(runs, "LARGEST", 2)
+    monkeypatch.setattr(runs, "MOST_SMALL", 8)
     monkeypatch.setattr(sieves, "SIEVED", 1)
     for name, value in {"LARGEST": 2, "TAKEN_IN": 4, "ROOM": 16, "_MOST": 4}.items():
         monkeypatch.setattr(shared_sieves, name, value)
@@ -80,6 +89,7 @@ class Log:
     records: Sequence[Record]
     running: list[int] = field(init=False)
     behind: int = 0
+    files: Mapped = field(default_factory=lambda: Mapped(ManualClock()))
 
     def __post_init__(self) -> None:
         received = np.maximum.accumulate(np.array([r[2] for r in self.records], np.int64))
@@ -95,15 +105,16 @@ class Log:
 
     def count(self, start: int, end: int, horizon_ms: int) -> list[bool]:
         """Count a batch as a task does; return which records are duplicates."""
-        chain = chain_before(self.folder, start, horizon_ms)
+        chain = chain_before(self.folder, start, horizon_ms, self.files)
         if chain is None:
             chain = [self._read_back(start, horizon_ms)]
-        older = searched(self.folder, chain, horizon_ms)
+        older = searched(self.folder, chain, horizon_ms, self.files)
         self.behind += sum(isinstance(one, Behind) for one in older)
         state = PartitionState.after(chain, start, older)
         told = feed(state, list(self.records[start:end]), horizon_ms)
         write_run(self.folder, state.run(end), horizon_ms)
-        share(self.folder, tidy(self.folder, start, horizon_ms), horizon_ms)
+        chain = tidy(self.folder, start, horizon_ms, self.files)
+        share(self.folder, chain, horizon_ms, self.files)
         return told
 
     def _read_back(self, start: int, horizon_ms: int) -> Run:
@@ -165,6 +176,14 @@ class TestDecisions:
         for start in range(0, 90, 2):
             assert log.count(start, start + 2, HORIZON_MS) == [False, False]
         assert log.behind > 60
+
+    def test_files_that_went_are_let_go(self, tmp_path: Path) -> None:
+        """Each that is kept is an open one."""
+        log = Log(tmp_path, [(HIGHS[n % 16], n // 16, n) for n in range(60)])
+        for start in range(60):
+            log.count(start, start + 1, HORIZON_MS)
+        chain_before(tmp_path, 60, HORIZON_MS, log.files)
+        assert log.files._folders[tmp_path].keys() <= set(os.listdir(tmp_path))
 
     def test_what_a_later_end_forgot(self, tmp_path: Path) -> None:
         """A sieve serves no state before its end: its runs left out what was old only then."""
@@ -241,6 +260,14 @@ class TestFiles:
         assert isinstance(found, Behind)
         assert list(sieves.passing(found.sieve, np.array(HIGHS[:8], np.uint64))) == [0, 1, 2, 3]
 
+    def test_small_ones_between_large_ones_are_in_it(self, tmp_path: Path) -> None:
+        """They are merged no more, and must not keep others from sharing."""
+        for n, highs in enumerate((HIGHS[:2], HIGHS[2:3], [], HIGHS[3:5], HIGHS[5:6])):
+            write_run(tmp_path, run_of(n, n + 1, 10 * n, *highs), HORIZON_MS)
+            share(tmp_path, tidy(tmp_path, n + 1, HORIZON_MS), HORIZON_MS)
+        assert sieves_in(tmp_path) == [(0, 4)]
+        assert [looked_up(tmp_path, 5, HIGHS[n]) for n in range(6)] == [0, 0, 10, 30, 30, 40]
+
     def test_what_comes_later_stays(self, tmp_path: Path) -> None:
         """A batch that is run again deletes nothing of those behind it."""
         large_runs(tmp_path, 4)
@@ -291,7 +318,7 @@ class TestFiles:
     def test_a_full_disk_is_told_and_no_error(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """It saves time, and no batch waits for it."""
+        """It saves time, and no batch waits for it; where little room is left none is tried."""
         large_runs(tmp_path, 1)
         write_run(tmp_path, run_of(1, 2, 5, HIGHS[2], HIGHS[3]), HORIZON_MS)
         chain = tidy(tmp_path, 2, HORIZON_MS)
@@ -301,14 +328,21 @@ class TestFiles:
 
         with monkeypatch.context() as patch:
             patch.setattr(runs, "_write_synced", full)
-            assert share(tmp_path, chain, HORIZON_MS) is False
+            with capture_logs() as told:
+                assert share(tmp_path, chain, HORIZON_MS) is True, "one a batch is tried"
+        assert [one["event"] for one in told] == ["dedup_sieve_not_written"]
         assert looked_up(tmp_path, 2, HIGHS[3]) == 5
+        with monkeypatch.context() as patch:
+            patch.setattr(shared_sieves, "_FREE_BYTES", 2**60)
+            assert share(tmp_path, chain, HORIZON_MS) is False
+        assert sieves_in(tmp_path) == []
         assert share(tmp_path, chain, HORIZON_MS) is True
+        assert sieves_in(tmp_path) == [(0, 2)]
 
     def test_a_file_that_cannot_be_opened_says_nothing(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Out of descriptors nothing is deleted; a file that went meanwhile is absent."""
+        """Nothing is deleted. Out of descriptors a batch fails; else the log is read again."""
         large_runs(tmp_path, 2)
         there = sorted(tmp_path.iterdir())
 
@@ -322,9 +356,51 @@ class TestFiles:
             patch.setattr(runs, "read_run", fail(errno.EMFILE))
             with pytest.raises(OSError, match="Too many open files"):
                 chain_before(tmp_path, 2, HORIZON_MS)
-            patch.setattr(runs, "read_run", fail(errno.ENOENT))
-            assert chain_before(tmp_path, 2, HORIZON_MS) is None
+            for code in (errno.ENOENT, errno.EIO, errno.EACCES, errno.ESTALE):
+                patch.setattr(runs, "read_run", fail(code))
+                assert chain_before(tmp_path, 2, HORIZON_MS) is None
+        with monkeypatch.context() as patch:
+            patch.setattr(shared_sieves, "read_shared", fail(errno.EMFILE))
+            assert looked_up(tmp_path, 2, HIGHS[3]) == 5
         assert sorted(tmp_path.iterdir()) == there
+
+
+class TestTask:
+    """What a task makes of it, two partitions at a time."""
+
+    def count(self, folder: Path, number: int) -> list[int]:
+        """Count the next four events of each of two partitions; return their fates."""
+        start, end = 4 * number, 4 * number + 4
+        batch = batch_of(folder, end, end, start={0: start, 1: start}, number=number)
+        task = DisposeTask(batch)
+        identities = [((number % 4 * 4 + n) << 124).to_bytes(16, "big") for n in range(4)]
+        told = task.answer(
+            pa.array([0] * 4 + [1] * 4, pa.int32()),
+            pa.array(2 * list(range(start, end)), pa.int64()),
+            pa.array([NOW_MS] * 8, pa.int64()),
+            pa.array([int(Kind.EVENT)] * 8, pa.int8()),
+            pa.array(2 * identities, pa.binary()),
+            pa.nulls(8, pa.binary()),
+            pa.nulls(8, pa.string()),
+        )
+        task.finish(all_partitions=True)
+        fates: list[int] = told.field("fate").to_pylist()
+        return fates
+
+    def test_one_sieve_a_batch(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Partitions that come to it at once have theirs in turn, and then look there."""
+        monkeypatch.setattr(shared_sieves, "TAKEN_IN", 8)
+        monkeypatch.setattr(shared_sieves, "ROOM", 64)
+        made = []
+        for number in range(4):
+            assert self.count(tmp_path, number) == 8 * [Fate.COUNTED]
+            made.append(len(list(tmp_path.rglob("*.sieve"))))
+        assert made == [0, 0, 1, 2]
+        assert self.count(tmp_path, 4) == 8 * [Fate.DUPLICATE]
+        again = batch_of(tmp_path, 20, 20, start={0: 16, 1: 16})
+        for partition in (0, 1):
+            state, _holes = state_before(again, partition, NOW_MS)
+            assert sum(isinstance(one, Behind) for one in state.older) == 1
 
 
 @pytest.mark.parametrize("words", [1, 64, 4_096])

@@ -27,7 +27,7 @@ class Files:
         """Return what `read` makes of a file."""
         return read(path)
 
-    def only(self, folder: Path, names: Collection[str]) -> None:
+    def keep_only(self, folder: Path, names: Collection[str]) -> None:
         """Let go of the other files of a folder: they are not there any more."""
 
 
@@ -42,9 +42,9 @@ class _Kept:
 class Mapped(Files):
     """Keeps what was read for as long as the file is there and its folder is asked for.
 
-    Each file that is kept is an open one: no more of them than the folders of the last minute
-    hold. What is deleted takes its place on the disk until the next look at its folder, or for
-    that minute.
+    A mapped file is an open one: there are no more than the folders of the last minute hold. What
+    is deleted takes its place on the disk until the next look at its folder, or at any a minute
+    later.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -57,7 +57,7 @@ class Mapped(Files):
         """Return what `read` made of a file; it is called again for another file only.
 
         Raises:
-            OSError: If the file is not there.
+            OSError: If the file is not there, or `read` raises it.
         """
         stat = path.stat()
         is_of = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
@@ -68,7 +68,7 @@ class Mapped(Files):
         kept: T = found.what
         return kept
 
-    def only(self, folder: Path, names: Collection[str]) -> None:
+    def keep_only(self, folder: Path, names: Collection[str]) -> None:
         """Let go of a folder's other files, and of folders that nobody has looked at in a while."""
         now_s = self._clock.monotonic_s()
         self._asked_s[folder] = now_s

@@ -17,6 +17,7 @@ that is not whole all the same is as good as absent, and is deleted.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import socket
@@ -56,6 +57,10 @@ RUN, SIEVE = "run", "sieve"
 FAN_IN = 8
 SMALLEST = 512
 LARGEST = SMALLEST * FAN_IN**3
+# So many runs below a size are merged, of whatever sizes.
+MOST_SMALL = 4 * FAN_IN
+# What a process may be short of; of a disk or of rights nothing is said by these.
+_SHORT_OF = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 # Fewer identities are read at once; more stay in the file, which is mapped.
 _MAPPED = 4_096
 
@@ -312,12 +317,12 @@ def chain_before(
         from the log.
 
     Raises:
-        OSError: If a file that is there cannot be read.
+        OSError: If this process has no room to read a file that is there.
     """
     if offset == 0:
         return []
     names = names_in(folder)
-    files.only(folder, names)
+    files.keep_only(folder, names)
     by_end: dict[int, list[Path]] = {}
     for start, end, path in files_of(folder, RUN, names):
         if start < end:
@@ -336,21 +341,26 @@ def chain_before(
 
 def _first_usable(paths: Sequence[Path], horizon_ms: int, files: Files) -> Run | None:
     for path in paths:
-        run = whole(path, read_run, files)
+        run = read_whole(path, read_run, files)
         if run is not None and run.horizon_ms >= horizon_ms:
             return run
     return None
 
 
-def whole(path: Path, read: Callable[[Path], T], files: Files) -> T | None:
-    """Return what a file holds; None if there is none. One that is not whole is deleted.
+def read_whole(path: Path, read: Callable[[Path], T], files: Files) -> T | None:
+    """Return what a file holds; None if it is not there or cannot be read. A cut one is deleted.
 
     Raises:
-        OSError: If it is there and cannot be read: that says nothing of what is in it.
+        OSError: If this process has no room to read it, which says nothing of the file.
     """
     try:
         return files.read(path, read)
     except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno in _SHORT_OF:
+            raise
+        LOG.warning("dedup_file_unreadable", why=str(error)[:300])
         return None
     except ValueError as error:
         LOG.warning("dedup_run_deleted", why=str(error)[:300])
@@ -407,12 +417,14 @@ def _mergeable(chain: Sequence[Run]) -> list[Run]:
     """Return the newest runs, all below one size, as soon as `FAN_IN` of them are of that size.
 
     What is smaller goes with them. It does not count: seven small ones would have a run merged
-    again that is eight times as large.
+    again that is eight times as large. But where sizes change all the time there may be many of
+    them between those that do.
     """
     limit, least = SMALLEST, 0
     while limit <= LARGEST:
         group = list(takewhile(lambda run: len(run.identities) < limit, chain))  # noqa: B023
-        if sum(len(run.identities) >= least for run in group) >= FAN_IN:
+        of_size = sum(len(run.identities) >= least for run in group)
+        if of_size >= FAN_IN or len(group) >= MOST_SMALL:
             return group
         limit, least = limit * FAN_IN, limit
     return []

@@ -12,6 +12,7 @@ own, however runs divide the range: what it misses can match nothing there any m
 from __future__ import annotations
 
 import os
+import shutil
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ from weir_analytics.panes.runs import (
     Run,
     files_of,
     names_in,
-    whole,
+    read_whole,
     write_file,
 )
 from weir_analytics.panes.sieves import U64, add, passing, sieve_words
@@ -47,7 +48,9 @@ ROOM = 64 * LARGEST
 # It takes in so many at once, or some more, which a batch waits for some 60 ms.
 TAKEN_IN = 4 * LARGEST
 # A run that was read back may hold a whole horizon, and has a sieve of its own.
-_MOST = FAN_IN * LARGEST
+_MOST = 2 * FAN_IN * LARGEST
+# Not to take the last of a disk from what counting needs.
+_FREE_BYTES = 4 * 8 * sieve_words(ROOM)
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,9 @@ def searched(
 
 
 def share(folder: Path, chain: Sequence[Run], horizon_ms: int, files: Files = READ_ANEW) -> bool:
-    """Have a sieve take in large runs that have none, if there are enough; delete what is of none.
+    """Have a sieve take in large runs that are in none, if there are enough.
+
+    A sieve is deleted once no run of the chain is in it.
 
     Args:
         folder: Where the chain was read.
@@ -124,15 +129,15 @@ def share(folder: Path, chain: Sequence[Run], horizon_ms: int, files: Files = RE
         files: Keeps what is read.
 
     Returns:
-        Whether one was written. A disk that has no room for it is told, and no error: it saves
-        time, and nothing is lost without it.
+        Whether one was made. Where the disk has little room none is, and one that cannot be
+        written is told and no error: it saves time, and nothing is lost without it.
     """
     if not chain:
         return False
     there = _usable(folder, chain, horizon_ms, files)
     _delete_others(folder, chain, there)
     group = _alone(chain, there)
-    if not group:
+    if not group or shutil.disk_usage(folder).free < _FREE_BYTES:
         return False
     made = _taken_in(there, group)
     head = (made.start, made.end, made.horizon_ms, made.identities, len(made.sieve))
@@ -140,7 +145,6 @@ def share(folder: Path, chain: Sequence[Run], horizon_ms: int, files: Files = RE
         write_file(folder, made.name, (_HEADER.pack(MAGIC, *head), made.sieve.tobytes()))
     except OSError as error:
         LOG.warning("dedup_sieve_not_written", why=str(error)[:300])
-        return False
     return True
 
 
@@ -149,14 +153,20 @@ def _usable(folder: Path, chain: Sequence[Run], horizon_ms: int, files: Files) -
     end = max((run.end for run in chain), default=0)
     found: list[SharedSieve] = []
     for start, until, path in files_of(folder, SIEVE, names_in(folder)):
-        one = whole(path, read_shared, files) if start < until <= end else None
+        one = _read(path, files) if start < until <= end else None
         if one is not None and one.horizon_ms >= horizon_ms:
             found.append(one)
-    return [one for one in found if not any(_grew(one, other) for other in found)]
+    return [one for one in found if not any(_is_within(one, other) for other in found)]
 
 
-def _grew(one: SharedSieve, other: SharedSieve) -> bool:
-    """Tell whether a sieve is of no more than another one, which was made of it."""
+def _read(path: Path, files: Files) -> SharedSieve | None:
+    try:
+        return read_whole(path, read_shared, files)
+    except OSError:
+        return None  # runs are looked into one by one
+
+
+def _is_within(one: SharedSieve, other: SharedSieve) -> bool:
     return one is not other and other.covers(one.start, one.end)
 
 
@@ -168,11 +178,15 @@ def _delete_others(folder: Path, chain: Sequence[Run], there: Sequence[SharedSie
 
 
 def _alone(chain: Sequence[Run], there: Sequence[SharedSieve]) -> list[Run]:
-    """Return the oldest large neighbors that no sieve covers, oldest first; [] of too few."""
+    """Return the oldest neighbors that are in no sieve, oldest first; [] of too few.
+
+    Up to the newest large one: what is older than that is merged no more, whatever its size.
+    """
     found: list[Run] = []
-    for run in reversed(chain):
+    newest = next((at for at, run in enumerate(chain) if len(run.identities) >= LARGEST), None)
+    for run in reversed(chain[newest:] if newest is not None else ()):
         is_covered = any(one.covers(run.start, run.end) for one in there)
-        if is_covered or not LARGEST <= len(run.identities) <= _MOST:
+        if is_covered or len(run.identities) > _MOST:
             found.clear()
             continue
         found.append(run)
@@ -185,7 +199,8 @@ def _taken_in(there: Sequence[SharedSieve], group: Sequence[Run]) -> SharedSieve
     """Return the sieve that ends where a group begins with the group in it, or a new one."""
     more, start, end = _identities(group), group[0].start, group[-1].end
     horizon_ms = min(run.horizon_ms for run in group)
-    into = next((o for o in there if o.end == start and o.identities + more <= ROOM), None)
+    fitting = (one for one in there if one.end == start and one.identities + more <= ROOM)
+    into = next(fitting, None)
     if into is None:
         into = SharedSieve(start, start, horizon_ms, 0, np.zeros(sieve_words(ROOM), np.uint64))
     sieve = into.sieve.copy()

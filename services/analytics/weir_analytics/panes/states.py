@@ -27,7 +27,7 @@ from weir_analytics.panes.shared_sieves import searched
 # Kafka finds an offset by time to the millisecond; a second covers its rounding.
 MARGIN_MS = 1_000
 # What the tasks of this process have mapped. The driver, which looks seldom, keeps nothing.
-KEPT = Mapped(SystemClock())
+MAPPED = Mapped(SystemClock())
 
 
 def dedup_folder(batch: Batch, partition: int) -> Path:
@@ -81,14 +81,14 @@ def state_before(
     if not batch.recalls:
         return PartitionState(start), []
     folder = dedup_folder(batch, partition)
-    chain = chain_before(folder, start, batch.horizon_ms, KEPT)
+    chain = chain_before(folder, start, batch.horizon_ms, MAPPED)
     holes: list[Hole] = []
     if chain is None:
         run, holes = _read_back(batch, partition, first_at_ms)
         if not holes:
             write_run(folder, run, batch.horizon_ms)
         chain = [run]
-    older = searched(folder, chain, batch.horizon_ms, KEPT)
+    older = searched(folder, chain, batch.horizon_ms, MAPPED)
     return PartitionState.after(chain, start, older), holes
 
 
