@@ -188,7 +188,7 @@ def _bar(axis: str, unit: str, sizes: Sequence[str], costs_of: Sequence[float]) 
         "id": "P8",
         "what": f"growth of the cost of {unit}, {sizes[0]} to {sizes[-1]} {WHAT[axis]}",
         "reach": "≤ 40 % (record 20)",
-        "got": f"{growth:.0f} %",
+        "got": f"{growth:.1f} %",
     }
 
 

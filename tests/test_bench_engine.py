@@ -416,11 +416,11 @@ class TestGrowth:
         sizes = growth.sizes(growth.asked(["--definitions", "1", "10", "--matches", "1", "10"]))
         (by_event,) = growth.bars("definitions", growth.costs(PER_CPU_S, sizes["definitions"]))
         assert (by_event["got"], by_event["what"][:36]) == (
-            "150 %",
+            "150.0 %",
             "growth of the cost of an event, 1 to",
         )
         (by_match,) = growth.bars("matches", growth.costs(PER_CPU_S, sizes["matches"]))
-        assert by_match["got"] == "0 %"
+        assert by_match["got"] == "0.0 %"
 
     def test_one_more_match_has_a_bar_of_its_own(self) -> None:
         """A match among many is cheap for what all share; one more may be dear all the same."""
@@ -430,7 +430,7 @@ class TestGrowth:
             "100": {"µs_a_match": 4.7, "µs_a_match_more": 4.5},
         }
         shared, more = growth.bars("matches", found)
-        assert (shared["got"], more["got"]) == ("0 %", "50 %")
+        assert (shared["got"], more["got"]) == ("0.0 %", "50.0 %")
         assert judge(more["reach"], more["got"]).reached is Reached.MISSED
         assert more["what"].endswith("(3.0 µs from 1 to 10, 4.5 µs from 10 to 100)")
         assert growth.DEFAULTS["matches"] == [1, 10, 100]
