@@ -27,6 +27,7 @@ from weir_analytics.panes.runs import (
     tidy,
     write_run,
 )
+from weir_analytics.panes.shared_sieves import searched
 from weir_analytics.panes.sieves import SIEVE_BITS, SIEVED, passing
 from weir_analytics.panes.states import forget_lanes, log_folder
 
@@ -102,7 +103,8 @@ class TestRuns:
         for start, end in itertools.pairwise(edges):
             chain = chain_before(folder, start, HORIZON_MS)
             assert chain is not None
-            state = PartitionState.after(chain, start)
+            older = searched(folder, chain, HORIZON_MS)
+            state = PartitionState.after(chain, start, older)
             answer += feed(state, records[start:end])
             write_run(folder, state.run(end), HORIZON_MS)
             tidy(folder, start, HORIZON_MS)

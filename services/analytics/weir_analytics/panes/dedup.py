@@ -41,19 +41,15 @@ class PartitionState:
     _received_before: int = NEVER
 
     @classmethod
-    def after(
-        cls, chain: Sequence[Run], start: int, older: Sequence[Earlier] | None = None
-    ) -> PartitionState:
+    def after(cls, chain: Sequence[Run], start: int, older: Sequence[Earlier]) -> PartitionState:
         """Return the state that a chain of runs (newest first) leads to.
 
         Args:
             chain: The runs.
             start: The offset of the next record.
-            older: Where their identities are looked for, if not in each of them.
+            older: Where their identities are looked for.
         """
         before = chain[0].received_end if chain else NEVER
-        if older is None:
-            older = [run.identities for run in chain if len(run.identities)]
         return cls(start, before, older, _received_before=before)
 
     def advance(self, appended_ms: I64) -> I64:

@@ -8,7 +8,6 @@ written twice, but another one may come in its place.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,14 +30,6 @@ class Files:
         """Let go of the other files of a folder: they are not there any more."""
 
 
-@dataclass
-class _Kept:
-    inode: int
-    written_ns: int
-    size_bytes: int
-    what: Any
-
-
 class Mapped(Files):
     """Keeps what was read for as long as the file is there and its folder is asked for.
 
@@ -50,7 +41,8 @@ class Mapped(Files):
     def __init__(self, clock: Clock) -> None:
         """Keep nothing yet."""
         self._clock = clock
-        self._folders: dict[Path, dict[str, _Kept]] = {}
+        # By folder and name: inode, time of writing and size, and what was read.
+        self._folders: dict[Path, dict[str, tuple[tuple[int, int, int], Any]]] = {}
         self._asked_s: dict[Path, float] = {}
 
     def read(self, path: Path, read: Callable[[Path], T]) -> T:
@@ -63,9 +55,9 @@ class Mapped(Files):
         is_of = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
         files = self._folders.setdefault(path.parent, {})
         found = files.get(path.name)
-        if found is None or (found.inode, found.written_ns, found.size_bytes) != is_of:
-            found = files[path.name] = _Kept(*is_of, read(path))
-        kept: T = found.what
+        if found is None or found[0] != is_of:
+            found = files[path.name] = is_of, read(path)
+        kept: T = found[1]
         return kept
 
     def keep_only(self, folder: Path, names: Collection[str]) -> None:

@@ -377,11 +377,12 @@ def tidy(folder: Path, offset: int, horizon_ms: int, files: Files = READ_ANEW) -
     Returns:
         The chain before `offset`, newest first, as it was read; [] if there is none.
     """
-    _delete_temporaries(folder, offset)
+    names = names_in(folder)
+    _delete_temporaries(folder, names, offset)
     chain = chain_before(folder, offset, horizon_ms, files)
     if not chain:
         return []
-    _delete_outside(folder, chain, offset)
+    _delete_outside(folder, names, chain, offset)
     group = _mergeable(chain)
     if group:
         oldest, newest = group[-1], group[0]
@@ -398,16 +399,16 @@ def tidy(folder: Path, offset: int, horizon_ms: int, files: Files = READ_ANEW) -
     return chain
 
 
-def _delete_outside(folder: Path, chain: Sequence[Run], offset: int) -> None:
+def _delete_outside(folder: Path, names: Iterable[str], chain: Sequence[Run], offset: int) -> None:
     kept = {run.name for run in chain}
-    for _start, end, path in files_of(folder, RUN, names_in(folder)):
+    for _start, end, path in files_of(folder, RUN, names):
         if end <= offset and path.name not in kept:
             path.unlink(missing_ok=True)
 
 
-def _delete_temporaries(folder: Path, offset: int) -> None:
+def _delete_temporaries(folder: Path, names: Iterable[str], offset: int) -> None:
     """Delete what a process left that died while writing: nobody renames it any more."""
-    for name in names_in(folder):
+    for name in names:
         found = _TEMPORARY.fullmatch(name)
         if found and int(found[1]) <= offset:
             (folder / name).unlink(missing_ok=True)

@@ -109,7 +109,7 @@ def searched(
     """
     found: list[Earlier] = []
     left = [run for run in chain if len(run.identities)]
-    for one in _usable(folder, chain, horizon_ms, files):
+    for one in _usable(_listed(folder), chain, horizon_ms, files):
         inside = [run.identities for run in left if one.covers(run.start, run.end)]
         left = [run for run in left if not one.covers(run.start, run.end)]
         if inside:
@@ -134,8 +134,9 @@ def share(folder: Path, chain: Sequence[Run], horizon_ms: int, files: Files = RE
     """
     if not chain:
         return False
-    there = _usable(folder, chain, horizon_ms, files)
-    _delete_others(folder, chain, there)
+    listed = _listed(folder)
+    there = _usable(listed, chain, horizon_ms, files)
+    _delete_others(listed, chain, there)
     group = _alone(chain, there)
     if not group or shutil.disk_usage(folder).free < _FREE_BYTES:
         return False
@@ -148,11 +149,17 @@ def share(folder: Path, chain: Sequence[Run], horizon_ms: int, files: Files = RE
     return True
 
 
-def _usable(folder: Path, chain: Sequence[Run], horizon_ms: int, files: Files) -> list[SharedSieve]:
+def _listed(folder: Path) -> list[tuple[int, int, Path]]:
+    return files_of(folder, SIEVE, names_in(folder))
+
+
+def _usable(
+    listed: Sequence[tuple[int, int, Path]], chain: Sequence[Run], horizon_ms: int, files: Files
+) -> list[SharedSieve]:
     """Return the sieves that serve the state to which a chain leads; none within another one."""
     end = max((run.end for run in chain), default=0)
     found: list[SharedSieve] = []
-    for start, until, path in files_of(folder, SIEVE, names_in(folder)):
+    for start, until, path in listed:
         one = _read(path, files) if start < until <= end else None
         if one is not None and one.horizon_ms >= horizon_ms:
             found.append(one)
@@ -170,9 +177,11 @@ def _is_within(one: SharedSieve, other: SharedSieve) -> bool:
     return one is not other and other.covers(one.start, one.end)
 
 
-def _delete_others(folder: Path, chain: Sequence[Run], there: Sequence[SharedSieve]) -> None:
+def _delete_others(
+    listed: Sequence[tuple[int, int, Path]], chain: Sequence[Run], there: Sequence[SharedSieve]
+) -> None:
     kept = {one.name for one in there if any(one.covers(run.start, run.end) for run in chain)}
-    for _start, end, path in files_of(folder, SIEVE, names_in(folder)):
+    for _start, end, path in listed:
         if end <= chain[0].end and path.name not in kept:
             path.unlink(missing_ok=True)
 
