@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import gc
-
 from marks import mark_workers
 from pyspark import daemon
-from weir_analytics.panes.daemon import STEPS
+from weir_analytics.panes.daemon import STEPS, spare_collector
 
 if __name__ == "__main__":
     assert STEPS  # noqa: S101  imported so that the workers need not
     mark_workers()
-    gc.collect()
-    gc.freeze()
+    spare_collector()
     daemon.manager()

@@ -146,6 +146,7 @@ class TestMerge:
         assert merge(one, two) == merge(two, one)
         assert merge(merge(one, two), three) == merge(one, merge(two, three))
         assert merge_all([one, two, three]) == merge(merge(one, two), three)
+        assert merge_all([one, two]) == merge_all([one, Row(0), two]) == merge(one, two)
 
     @given(st.lists(doubles, min_size=1, max_size=30), st.randoms(use_true_random=False))
     def test_float_sums_in_any_order(self, values: list[float], order: random.Random) -> None:

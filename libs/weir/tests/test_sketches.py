@@ -162,6 +162,13 @@ class TestCompact:
         assert len(hll(range(7))) == len(hll([])) == 40
         assert hll_estimate(compact_hll(hll(range(7))) or b"").value == 7
 
+    @pytest.mark.parametrize("n", [1, 7, 100, 2_000])
+    def test_what_is_small_already_stays(self, n: int) -> None:
+        """A list, a set and a table of values: what has room becomes the same bytes once."""
+        small = compact_hll(hll(range(n)))
+        assert small == bytes(ds.hll_sketch.deserialize(hll(range(n))).serialize_compact())
+        assert compact_hll(small) is small
+
 
 class TestSize:
     @pytest.mark.parametrize(

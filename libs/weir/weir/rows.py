@@ -103,6 +103,8 @@ def merge(one: Row, other: Row) -> Row:
 def merge_all(rows: Iterable[Row]) -> Row:
     """Return the totals of some rows; sketches are opened once, not once a pair."""
     rows = list(rows)
+    if len(rows) == 2:
+        return merge(*rows)
     sums = [row.sum for row in rows if row.sum is not None]
     lows = [row.min for row in rows if row.min is not None]
     highs = [row.max for row in rows if row.max is not None]

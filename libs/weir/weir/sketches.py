@@ -22,10 +22,12 @@ HLL_LG_K: Final = 12
 # Bounds at three standard deviations hold in 99.7 % of trials, at two in only 95.4 %.
 _HLL_DEVIATIONS: Final = 3
 # Of the preamble of a serialised HLL sketch: byte 5 holds flags, among them "empty". The
-# length tells nothing: Spark writes 40 bytes for none as for up to eight values.
+# length tells nothing: Spark writes 40 bytes for none as for up to eight values. "Compact" is
+# what has no room to grow already.
 _HLL_FLAGS: Final = 5
 _HLL_LG_K_AT: Final = 3
 _HLL_EMPTY: Final = 4
+_HLL_COMPACT: Final = 8
 _KLL_EMPTY_BYTES: Final = 8
 
 _RANK_SLACK: Final = 1e-12
@@ -58,6 +60,8 @@ def compact_hll(sketch: bytes | None) -> bytes | None:
     """
     if not sketch or sketch[_HLL_FLAGS] & _HLL_EMPTY:
         return None
+    if sketch[_HLL_FLAGS] & _HLL_COMPACT:
+        return sketch
     return bytes(ds.hll_sketch.deserialize(sketch).serialize_compact())
 
 

@@ -13,10 +13,9 @@ once and become columns of numpy and Arrow, so that no step works event by event
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -31,6 +30,7 @@ from weir_analytics.panes.arrow_decode import Decoder, decoder_of
 from weir_analytics.panes.arrow_events import Events
 from weir_analytics.panes.arrow_groups import Longs
 from weir_analytics.panes.arrow_judge import Records, judge
+from weir_analytics.panes.arrow_lists import values_of
 from weir_analytics.panes.arrow_members import Members
 from weir_analytics.panes.arrow_metrics import ROWS_AT_ONCE, MetricCount, Panes
 from weir_analytics.panes.arrow_plan import read_told
@@ -72,12 +72,11 @@ def count_log(
 
     Takes what `classify` leaves, the records of a partition in order.
     """
-    spare_collector()
     batch = current_batch()
     task, dispose = CountTask(told, outputs, batch), DisposeTask(batch)
     for records in awaited(batches):
         fates = dispose.answer(*(records[name] for name in TAKES))
-        values = records["value"].to_pylist()
+        values = values_of(records["value"])
         task.take(records["partition"], records["offset"], records["kind"], fates, values)
         if task.is_full:
             yield from task.rows()
@@ -92,7 +91,6 @@ def count_range(
     """Read a task's part of the running batch's range and count it; one call a task."""
     for _row in awaited(batches):
         pass  # Spark ends a worker that leaves some of its input: a second a batch
-    spare_collector()
     batch = current_batch()
     if tasks > 1:
         context = TaskContext.get()
@@ -111,19 +109,6 @@ def count_and_write(
     """Take all steps of a small batch in one process; runs in a Python worker."""
     counted = write(count_range(told, outputs, 1, rows))
     return answer_of(rows, counted) if current_batch().dry else counted
-
-
-@cache
-def spare_collector() -> None:
-    """Have the collector of cycles look at a task's records seldom; once a process.
-
-    A list of records is some thousands of objects without a cycle: by default it would look at
-    them after every 700, and again and again at all modules. So nothing large may be part of a
-    cycle: it would stay for long.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(100_000, 20, 50)
 
 
 def own_part(batch: Batch, task: int, tasks: int) -> Batch:

@@ -27,6 +27,7 @@ from weir_analytics.panes.accounts import (
     REASONS,
     UNREADABLE,
 )
+from weir_analytics.panes.arrow_lists import values_of
 from weir_analytics.panes.commit_job import Part
 from weir_analytics.panes.kinds import Use
 from weir_analytics.panes.measures import RowReader
@@ -192,7 +193,7 @@ class Inbox:
         reading a row as a whole.
         """
         names = batch.schema.names
-        columns = {name: batch.column(at).to_pylist() for at, name in enumerate(names)}
+        columns = {name: values_of(batch.column(at)) for at, name in enumerate(names)}
         read = RowReader(columns)
         keys = zip(
             *(columns[n] for n in ("vid", "series", "start_s", "minute_s", "use")), strict=True

@@ -247,10 +247,12 @@ class RowReader:
         """Return one row; empty sketches are None."""
         sums, lows, highs = self._numbers
         hll = kll = None
-        if self._hlls:
-            hll = next((found for s in self._hlls if (found := compact_hll(s[at]))), None)
-        if self._klls:
-            kll = next((found for s in self._klls if (found := compact_kll(s[at]))), None)
+        for column in self._hlls:
+            if hll := compact_hll(column[at]):
+                break
+        for column in self._klls:
+            if kll := compact_kll(column[at]):
+                break
         further = None if self._is_plain else self._further(at)
         return Row(self._n[at], sums[at], lows[at], highs[at], hll, kll, further)
 
