@@ -18,6 +18,7 @@ from weir_analytics.panes.session import (
     CONNECTOR,
     drop_callbacks,
     session_config,
+    source_options,
 )
 from weir_analytics.settings import Settings
 from weir_local.waiting import wait_until
@@ -69,6 +70,14 @@ def test_only_columns_are_worth_an_optimizing_compiler(
     for of in ("driver", "executor"):
         options = config[f"spark.{of}.extraJavaOptions"].split()
         assert ("-XX:TieredStopAtLevel=1" in options) is is_quick
+
+
+def test_a_stream_passes_over_nothing_that_the_log_has_lost(tmp_path: Path) -> None:
+    """It ends there, and the driver says what is gone (I13); Spark alone would only warn."""
+    settings = Settings(state_dir=tmp_path, jars_dir=tmp_path, kafka_bootstrap="k:1", redis_url="r")
+    options = source_options(settings, '{"weir.events":{"0":5}}')
+    assert options["failOnDataLoss"] == "true"
+    assert options["startingOffsets"] == '{"weir.events":{"0":5}}'
 
 
 @pytest.mark.spark

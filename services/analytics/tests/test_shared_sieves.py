@@ -20,7 +20,15 @@ from weir_analytics.panes.dedup import PartitionState
 from weir_analytics.panes.dispose import DisposeTask
 from weir_analytics.panes.kinds import Fate, Kind
 from weir_analytics.panes.mapped import Mapped
-from weir_analytics.panes.runs import NEVER, Identities, Run, chain_before, tidy, write_run
+from weir_analytics.panes.runs import (
+    NEVER,
+    Identities,
+    Run,
+    chain_before,
+    put_run,
+    tidy,
+    write_run,
+)
 from weir_analytics.panes.shared_sieves import Behind, searched, share
 from weir_analytics.panes.states import state_before
 
@@ -112,7 +120,7 @@ class Log:
         self.behind += sum(isinstance(one, Behind) for one in older)
         state = PartitionState.after(chain, start, older)
         told = feed(state, list(self.records[start:end]), horizon_ms)
-        write_run(self.folder, state.run(end), horizon_ms)
+        put_run(self.folder, state.run(end), horizon_ms)
         chain = tidy(self.folder, start, horizon_ms, self.files)
         share(self.folder, chain, horizon_ms, self.files)
         return told
@@ -124,7 +132,7 @@ class Log:
         if begin < start:
             feed(state, list(self.records[begin:start]), horizon_ms)
         run = state.run(start)
-        write_run(self.folder, run, horizon_ms)
+        put_run(self.folder, run, horizon_ms)
         return run
 
 
@@ -365,15 +373,72 @@ class TestFiles:
         assert sorted(tmp_path.iterdir()) == there
 
 
+class TestWhatComesBack:
+    """Records that were given up as lost, and are there when the log is read again."""
+
+    @pytest.mark.parametrize(
+        "again", [[(1, 3), (3, 4)], [(1, 4)], [(1, 2), (2, 4)], [(1, 2), (2, 3), (3, 4)]]
+    )
+    @pytest.mark.parametrize("merged", [(0, 4), (1, 4), (2, 4), (0, 3)])
+    def test_they_are_found(
+        self, tmp_path: Path, again: list[tuple[int, int]], merged: tuple[int, int]
+    ) -> None:
+        """No sieve and no run of before hides them, however batches divide the range."""
+        large_runs(tmp_path, 4)
+        assert sieves_in(tmp_path)[-1] == (0, 4)
+        write_run(tmp_path, run_of(*merged, 15, *HIGHS[2:8]), HORIZON_MS)
+        for start, end in again:
+            back = run_of(start, end, 15, HIGHS[2 * start], HIGHS[14 + (start > 1)])
+            put_run(tmp_path, back, HORIZON_MS)
+            share(tmp_path, tidy(tmp_path, end, HORIZON_MS), HORIZON_MS)
+        assert looked_up(tmp_path, 4, HIGHS[14]) == 15
+        if len(again) > 1:
+            assert looked_up(tmp_path, 4, HIGHS[15]) == 15
+
+    def test_nothing_else_goes(self, tmp_path: Path) -> None:
+        """Neither what is before or behind it, nor what the same batch left when it ran before."""
+        large_runs(tmp_path, 8)
+        before = sorted(tmp_path.iterdir())
+        write_run(tmp_path, run_of(8, 9, 40, HIGHS[0], HIGHS[1]), HORIZON_MS)
+        write_run(tmp_path, run_of(9, 10, 45, HIGHS[2], HIGHS[3]), HORIZON_MS)
+        there = sorted(tmp_path.iterdir())
+        put_run(tmp_path, run_of(8, 9, 40, HIGHS[0], HIGHS[1]), HORIZON_MS)
+        assert sorted(tmp_path.iterdir()) == there
+        assert len(there) == len(before) + 2
+
+    def test_a_full_disk_takes_nothing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What the batch left when it ran before stays until there is room for more."""
+        large_runs(tmp_path, 2)
+        there = sorted(tmp_path.iterdir())
+
+        def full(*_: object) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(runs, "_write_synced", full)
+        with pytest.raises(OSError, match="make room there"):
+            put_run(tmp_path, run_of(2, 3, 10, HIGHS[4]), HORIZON_MS)
+        with pytest.raises(OSError, match="make room there"):
+            put_run(tmp_path, run_of(1, 2, 5, HIGHS[2]), HORIZON_MS)
+        assert sorted(p for p in tmp_path.iterdir() if p.suffix == ".run") == [
+            p for p in there if p.suffix == ".run"
+        ]
+
+
 class TestTask:
     """What a task makes of it, two partitions at a time."""
 
-    def count(self, folder: Path, number: int) -> list[int]:
-        """Count the next four events of each of two partitions; return their fates."""
+    def count(self, folder: Path, number: int, *, lost: bool = False) -> list[int]:
+        """Count the next four events of each of two partitions; return their fates.
+
+        With `lost` in place of all of them two of the first come, twice.
+        """
         start, end = 4 * number, 4 * number + 4
         batch = batch_of(folder, end, end, start={0: start, 1: start}, number=number)
         task = DisposeTask(batch)
-        identities = [((number % 4 * 4 + n) << 124).to_bytes(16, "big") for n in range(4)]
+        drawn = [0, 1] * 2 if lost else [number % 4 * 4 + n for n in range(4)]
+        identities = [(one << 124).to_bytes(16, "big") for one in drawn]
         told = task.answer(
             pa.array([0] * 4 + [1] * 4, pa.int32()),
             pa.array(2 * list(range(start, end)), pa.int64()),
@@ -401,6 +466,17 @@ class TestTask:
         for partition in (0, 1):
             state, _holes = state_before(again, partition, NOW_MS)
             assert sum(isinstance(one, Behind) for one in state.older) == 1
+
+    def test_what_comes_back(self, tmp_path: Path) -> None:
+        """A batch that is read again, with events that were not there, has them seen behind it."""
+        for number in range(6):
+            self.count(tmp_path, number, lost=number == 2)
+        (folder,) = tmp_path.rglob("0")
+        assert any(start <= 8 and end >= 12 for start, end in sieves_in(folder))
+        for number in (2, 3):
+            assert self.count(tmp_path, number) == 8 * [Fate.COUNTED]
+        for number in (4, 5, 6):
+            assert self.count(tmp_path, number) == 8 * [Fate.DUPLICATE]
 
 
 @pytest.mark.parametrize("words", [1, 64, 4_096])

@@ -197,6 +197,23 @@ def write_run(folder: Path, run: Run, horizon_ms: int) -> None:
     write_file(folder, run.name, parts)
 
 
+def put_run(folder: Path, run: Run, horizon_ms: int) -> None:
+    """Write what was read of a range, and delete first what is there of parts of it.
+
+    A log that is read again may have more than it had: records that were given up as lost are back.
+    What was made without them, a merged run or a sieve, would hide them. Where counting did not go
+    back there is nothing to delete.
+
+    Raises:
+        OSError: If the disk takes it not, as when it is full; what was written of it is deleted.
+    """
+    names = names_in(folder)
+    for start, end, path in [*files_of(folder, RUN, names), *files_of(folder, SIEVE, names)]:
+        if start < run.end and run.start < end and path.name != run.name:
+            path.unlink(missing_ok=True)
+    write_run(folder, run, horizon_ms)
+
+
 def write_file(folder: Path, name: str, parts: Sequence[bytes]) -> None:
     """Write a file by rename.
 

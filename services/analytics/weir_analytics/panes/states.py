@@ -21,7 +21,7 @@ from weir_analytics.panes.history import Headers, LogPartition, all_headers, fir
 from weir_analytics.panes.holes import Hole, Reading, beyond
 from weir_analytics.panes.kinds import Kind
 from weir_analytics.panes.mapped import Mapped
-from weir_analytics.panes.runs import Run, chain_before, write_run
+from weir_analytics.panes.runs import Run, chain_before, put_run
 from weir_analytics.panes.shared_sieves import searched
 
 # Kafka finds an offset by time to the millisecond; a second covers its rounding.
@@ -86,7 +86,7 @@ def state_before(
     if chain is None:
         run, holes = _read_back(batch, partition, first_at_ms)
         if not holes:
-            write_run(folder, run, batch.horizon_ms)
+            put_run(folder, run, batch.horizon_ms)
         chain = [run]
     older = searched(folder, chain, batch.horizon_ms, MAPPED)
     return PartitionState.after(chain, start, older), holes
