@@ -74,14 +74,48 @@ def test_every_chosen_probe_must_be_seen() -> None:
 
 def results() -> list[dict[str, Any]]:
     """Return the tracked files in bench/results."""
-    listed = subprocess.run(
-        ["git", "ls-files", "results"],  # noqa: S607
+    listed = git("ls-files", "results").stdout
+    return [json.loads((BENCH / name).read_text()) for name in sorted(listed.split())]
+
+
+def git(*words: str) -> subprocess.CompletedProcess[str]:
+    """Return what git says of this repository."""
+    return subprocess.run(  # noqa: S603  git, asked by us
+        ["git", *words],  # noqa: S607
         cwd=BENCH,
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
-    return [json.loads((BENCH / name).read_text()) for name in sorted(listed.stdout.split())]
+
+
+def commits_of(results: list[dict[str, Any]]) -> dict[str, str]:
+    """Return the commits that results, or pieces of them, were measured at: commit -> result."""
+    found = {result["commit"]: result["name"] for result in results}
+    for result in results:
+        pieces = result.get("pieces", {})
+        found |= {piece["commit"]: f"{result['name']}: {of}" for of, piece in pieces.items()}
+    return found
+
+
+def test_what_was_measured_can_be_looked_up() -> None:
+    """Each commit that a result names is of this history."""
+    if git("rev-parse", "--is-shallow-repository").stdout.strip() != "false":
+        pytest.skip("a shallow clone does not hold the history")
+    commits = commits_of(results())
+    unknown = {
+        of: commit
+        for commit, of in commits.items()
+        if git("merge-base", "--is-ancestor", commit, "HEAD").returncode
+    }
+    assert unknown == {}
+
+
+def test_a_piece_names_its_commit_too() -> None:
+    """A result of several has one for each."""
+    pieces = {"events": {"commit": "b"}, "series": {"commit": "c"}}
+    measured = {"name": "growth", "commit": "a", "pieces": pieces}
+    assert commits_of([measured]) == {"a": "growth", "b": "growth: events", "c": "growth: series"}
 
 
 def test_the_page_says_what_the_files_say() -> None:
