@@ -229,13 +229,13 @@ def test_nothing_that_looks_like_a_test_is_passed_over() -> None:
 
 SOURCE = """
 import pytest
-several = [pytest.mark.kafka, pytest.mark.disruption]
-logs = [pytest.param(1, marks=pytest.mark.disruption)]
+several = [pytest.mark.kafka, pytest.LONG]
+logs = [pytest.param(1, marks=pytest.LONG)]
 
 @pytest.mark.parametrize("log", logs)
 def test_short(log): ...
 
-@pytest.mark.disruption
+@pytest.LONG
 def test_long(): ...
 
 class TestBoth:
@@ -244,7 +244,7 @@ class TestBoth:
 class TestLong:
     pytestmark = several
     def test_inside(self): ...
-"""
+""".replace("LONG", LONG)
 
 
 def test_what_a_module_has() -> None:
@@ -256,7 +256,7 @@ def test_what_a_module_has() -> None:
         "TestLong::test_inside": True,
     }
     assert defined_in(SOURCE) == expected
-    assert set(defined_in("pytestmark = pytest.mark.disruption\n" + SOURCE).values()) == {True}
+    assert set(defined_in(f"pytestmark = pytest.{LONG}\n{SOURCE}").values()) == {True}
 
 
 def page_of(*items: str, section: str = "Topic") -> list[Line]:
