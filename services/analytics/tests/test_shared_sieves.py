@@ -89,6 +89,11 @@ def behind(folder: Path, offset: int) -> list[int]:
     return [len(one.parts) for one in found if isinstance(one, Behind)]
 
 
+def full(*_: object) -> None:
+    """Take nothing, as a disk does that is full."""
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 @dataclass
 class Log:
     """One partition that is counted again and again, from wherever, in whichever batches."""
@@ -331,9 +336,6 @@ class TestFiles:
         write_run(tmp_path, run_of(1, 2, 5, HIGHS[2], HIGHS[3]), HORIZON_MS)
         chain = tidy(tmp_path, 2, HORIZON_MS)
 
-        def full(*_: object) -> None:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
         with monkeypatch.context() as patch:
             patch.setattr(runs, "_write_synced", full)
             with capture_logs() as told:
@@ -412,9 +414,6 @@ class TestWhatComesBack:
         """What the batch left when it ran before stays until there is room for more."""
         large_runs(tmp_path, 2)
         there = sorted(tmp_path.iterdir())
-
-        def full(*_: object) -> None:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
         monkeypatch.setattr(runs, "_write_synced", full)
         with pytest.raises(OSError, match="make room there"):
