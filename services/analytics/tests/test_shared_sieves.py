@@ -25,12 +25,12 @@ from weir_analytics.panes.runs import (
     Identities,
     Run,
     chain_before,
-    put_run,
+    files_beyond,
     tidy,
     write_run,
 )
 from weir_analytics.panes.shared_sieves import Behind, searched, share
-from weir_analytics.panes.states import state_before
+from weir_analytics.panes.states import Frontier, state_before
 
 from .dedup_rule import HORIZON_MS, Record, feed
 from .log_frames import NOW_MS, batch_of
@@ -125,7 +125,7 @@ class Log:
         self.behind += sum(isinstance(one, Behind) for one in older)
         state = PartitionState.after(chain, start, older)
         told = feed(state, list(self.records[start:end]), horizon_ms)
-        put_run(self.folder, state.run(end), horizon_ms)
+        write_run(self.folder, state.run(end), horizon_ms)
         chain = tidy(self.folder, start, horizon_ms, self.files)
         share(self.folder, chain, horizon_ms, self.files)
         return told
@@ -137,7 +137,7 @@ class Log:
         if begin < start:
             feed(state, list(self.records[begin:start]), horizon_ms)
         run = state.run(start)
-        put_run(self.folder, run, horizon_ms)
+        write_run(self.folder, run, horizon_ms)
         return run
 
 
@@ -389,40 +389,38 @@ class TestWhatComesBack:
         large_runs(tmp_path, 4)
         assert sieves_in(tmp_path)[-1] == (0, 4)
         write_run(tmp_path, run_of(*merged, 15, *HIGHS[2:8]), HORIZON_MS)
+        for path in files_beyond(tmp_path, again[0][0]):
+            path.unlink()
         for start, end in again:
             back = run_of(start, end, 15, HIGHS[2 * start], HIGHS[14 + (start > 1)])
-            put_run(tmp_path, back, HORIZON_MS)
+            write_run(tmp_path, back, HORIZON_MS)
             share(tmp_path, tidy(tmp_path, end, HORIZON_MS), HORIZON_MS)
         assert looked_up(tmp_path, 4, HIGHS[14]) == 15
         if len(again) > 1:
             assert looked_up(tmp_path, 4, HIGHS[15]) == 15
 
-    def test_nothing_else_goes(self, tmp_path: Path) -> None:
-        """Neither what is before or behind it, nor what the same batch left when it ran before."""
+    def test_what_ends_before_stays(self, tmp_path: Path) -> None:
+        """Of all that is there only what ends behind the place is told, runs as well as sieves."""
         large_runs(tmp_path, 8)
-        before = sorted(tmp_path.iterdir())
-        write_run(tmp_path, run_of(8, 9, 40, HIGHS[0], HIGHS[1]), HORIZON_MS)
-        write_run(tmp_path, run_of(9, 10, 45, HIGHS[2], HIGHS[3]), HORIZON_MS)
-        there = sorted(tmp_path.iterdir())
-        put_run(tmp_path, run_of(8, 9, 40, HIGHS[0], HIGHS[1]), HORIZON_MS)
-        assert sorted(tmp_path.iterdir()) == there
-        assert len(there) == len(before) + 2
+        whole = {p.name for p in tmp_path.iterdir()}
+        assert sieves_in(tmp_path)[-1] == (0, 8)
+        beyond = {p.name for p in files_beyond(tmp_path, 6)}
+        assert {p.suffix for p in files_beyond(tmp_path, 6)} == {".run", ".sieve"}
+        assert whole - beyond == {name for name in whole if int(name[21:41]) <= 6}
+        assert files_beyond(tmp_path, 8) == []
+        assert {p.name for p in files_beyond(tmp_path, 0)} == whole
+        assert files_beyond(tmp_path / "none", 0) == []
 
-    def test_a_full_disk_takes_nothing(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """What the batch left when it ran before stays until there is room for more."""
-        large_runs(tmp_path, 2)
-        there = sorted(tmp_path.iterdir())
-
-        monkeypatch.setattr(runs, "_write_synced", full)
-        with pytest.raises(OSError, match="make room there"):
-            put_run(tmp_path, run_of(2, 3, 10, HIGHS[4]), HORIZON_MS)
-        with pytest.raises(OSError, match="make room there"):
-            put_run(tmp_path, run_of(1, 2, 5, HIGHS[2]), HORIZON_MS)
-        assert sorted(p for p in tmp_path.iterdir() if p.suffix == ".run") == [
-            p for p in there if p.suffix == ".run"
-        ]
+    def test_who_was_overtaken_takes_nothing(self, tmp_path: Path) -> None:
+        """A task that ends late writes its run; what was merged beyond it serves as before."""
+        horizon_ms = 1_000
+        for n in range(8):
+            write_run(tmp_path, run_of(n, n + 1, 5 * n, HIGHS[n]), horizon_ms)
+        tidy(tmp_path, 8, horizon_ms)
+        write_run(tmp_path, run_of(2, 3, 10, HIGHS[2]), horizon_ms)
+        chain = chain_before(tmp_path, 8, horizon_ms)
+        assert chain is not None
+        assert [(run.start, run.end) for run in chain] == [(0, 8)]
 
 
 class TestTask:
@@ -472,6 +470,8 @@ class TestTask:
             self.count(tmp_path, number, lost=number == 2)
         (folder,) = tmp_path.rglob("0")
         assert any(start <= 8 and end >= 12 for start, end in sieves_in(folder))
+        for path in Frontier().stale(batch_of(tmp_path, 12, 12, start={0: 8, 1: 8}, number=2)):
+            path.unlink()
         for number in (2, 3):
             assert self.count(tmp_path, number) == 8 * [Fate.COUNTED]
         for number in (4, 5, 6):

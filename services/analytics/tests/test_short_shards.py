@@ -15,6 +15,7 @@ from weir_analytics.panes.commit_job import Committed, Part
 from weir_analytics.panes.cycle import Cycle
 from weir_analytics.panes.holes import Hole, HoleError
 from weir_analytics.panes.recovery import VerdictError
+from weir_analytics.panes.states import Frontier
 from weir_analytics.panes.writer import Report
 
 from .log_frames import batch_of
@@ -81,6 +82,7 @@ def test_what_another_lane_fails_with_hides_no_short_shard(
     """It comes again, or is what it was raised from; that a shard is short is said once."""
     driver, plan = Cycle.__new__(Cycle), cast("Any", SimpleNamespace(versions=[]))
     driver._same_log, driver.spark = cast("Any", SimpleNamespace(check=lambda: None)), plan
+    driver._frontier = Frontier()
     texts = [*(short_of(shard) for shard in (0, 1)), "fails"]
     monkeypatch.setattr(cycle_module, "run_beside", lambda *_: [texts[at] for at in order])
     settled = Cycle._settled

@@ -46,7 +46,7 @@ from weir_analytics.panes.plans import Plans, run, run_beside
 from weir_analytics.panes.recovery import VerdictError, changed_panes, last_entries
 from weir_analytics.panes.same_log import SameLog
 from weir_analytics.panes.start import Footing, Stores
-from weir_analytics.panes.states import received_before
+from weir_analytics.panes.states import Frontier, received_before
 from weir_analytics.panes.trial import Trial, try_out
 from weir_analytics.panes.versions import SYSTEM, versions_from_json, versions_to_json
 from weir_analytics.panes.writer import Report, commit
@@ -111,6 +111,7 @@ class Cycle:
     _corrections: int = 0
     _shown_from: FoldMemo[Callable[[int], Offsets | None]] = field(init=False)
     _same_log: SameLog = field(init=False)
+    _frontier: Frontier = field(default_factory=Frontier)
 
     def __post_init__(self) -> None:
         self._had_events = not self.footing.empty
@@ -267,7 +268,7 @@ class Cycle:
             VerdictError: If a shard refused it, or the log is another.
             HoleError: If records of it are missing; see `holes.py`.
         """
-        self._same_log.check()
+        self._begin([batch])
         return self._settled(run(self.spark, log, plan, batch), plan, batch)
 
     def evaluate_beside(
@@ -283,7 +284,7 @@ class Cycle:
             VerdictError: If besides shards are to be counted anew, which nobody says again.
             Exception: What else one failed with, as when the store or the log is away.
         """
-        self._same_log.check()
+        self._begin(batches)
         texts = run_beside(self.spark, plan, batches)
         settled: list[Outcome | VerdictError] = []
         failed: list[Exception] = []
@@ -301,6 +302,21 @@ class Cycle:
                 raise VerdictError(short[0].verdict, str(short[0]), shards) from failed[0]
             raise failed[0]
         return settled
+
+    def _begin(self, batches: Sequence[Batch]) -> None:
+        """Make sure that ranges are of this log, and no dedup file of what they count again.
+
+        Whoever has taken over meanwhile may have counted beyond them, and needs what is there.
+
+        Raises:
+            VerdictError: If the log is another, or a newer driver has started.
+        """
+        self._same_log.check()
+        stale = [path for batch in batches for path in self._frontier.stale(batch)]
+        if stale:
+            self.stores.definitions.check_fence_now(self.footing.fence.fence)
+            for path in stale:
+                path.unlink(missing_ok=True)
 
     def _settled(self, texts: Sequence[str], plan: AnyPlan, batch: Batch) -> Outcome:
         """Put the reports of a range's tasks together, and commit what none of them did."""

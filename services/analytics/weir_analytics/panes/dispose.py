@@ -50,7 +50,7 @@ from weir_analytics.panes.quarantine import (
     quarantine_writer,
     reason_of,
 )
-from weir_analytics.panes.runs import put_run, tidy
+from weir_analytics.panes.runs import tidy, write_run
 from weir_analytics.panes.shared_sieves import share
 from weir_analytics.panes.states import MAPPED, dedup_folder, state_before
 from weir_analytics.panes.task_watch import awaited, note_step, watched
@@ -166,7 +166,7 @@ class DisposeTask:
         shared = False
         for partition, state in self._states.items():
             folder = dedup_folder(batch, partition)
-            put_run(folder, state.run(batch.end[partition]), batch.horizon_ms)
+            write_run(folder, state.run(batch.end[partition]), batch.horizon_ms)
             chain = tidy(folder, state.start, batch.horizon_ms, MAPPED)
             # It takes a while: of several partitions that come to it at once the others wait.
             shared = shared or share(folder, chain, batch.horizon_ms, MAPPED)

@@ -197,23 +197,6 @@ def write_run(folder: Path, run: Run, horizon_ms: int) -> None:
     write_file(folder, run.name, parts)
 
 
-def put_run(folder: Path, run: Run, horizon_ms: int) -> None:
-    """Write what was read of a range, and delete first what is there of parts of it.
-
-    A log that is read again may have more than it had: records that were given up as lost are back.
-    What was made without them, a merged run or a sieve, would hide them. Where counting did not go
-    back there is nothing to delete.
-
-    Raises:
-        OSError: If the disk takes it not, as when it is full; what was written of it is deleted.
-    """
-    names = names_in(folder)
-    for start, end, path in [*files_of(folder, RUN, names), *files_of(folder, SIEVE, names)]:
-        if start < run.end and run.start < end and path.name != run.name:
-            path.unlink(missing_ok=True)
-    write_run(folder, run, horizon_ms)
-
-
 def write_file(folder: Path, name: str, parts: Sequence[bytes]) -> None:
     """Write a file by rename.
 
@@ -308,6 +291,16 @@ def files_of(folder: Path, kind: str, names: Iterable[str]) -> list[tuple[int, i
     """
     found = (_NAME.fullmatch(name) for name in sorted(names))
     return [(int(one[1]), int(one[2]), folder / one[0]) for one in found if one and one[3] == kind]
+
+
+def files_beyond(folder: Path, offset: int) -> list[Path]:
+    """Return the runs and sieves that end behind an offset.
+
+    Where counting goes on there are none; where it has gone back, they tell of what comes again.
+    """
+    names = names_in(folder)
+    found = [*files_of(folder, RUN, names), *files_of(folder, SIEVE, names)]
+    return [path for _start, end, path in found if end > offset]
 
 
 def names_in(folder: Path) -> list[str]:

@@ -21,7 +21,7 @@ from weir_analytics.panes.history import Headers, LogPartition, all_headers, fir
 from weir_analytics.panes.holes import Hole, Reading, beyond
 from weir_analytics.panes.kinds import Kind
 from weir_analytics.panes.mapped import Mapped
-from weir_analytics.panes.runs import Run, chain_before, put_run
+from weir_analytics.panes.runs import Run, chain_before, files_beyond, write_run
 from weir_analytics.panes.shared_sieves import searched
 
 # Kafka finds an offset by time to the millisecond; a second covers its rounding.
@@ -60,6 +60,33 @@ def forget_lanes(folder: Path, lanes: Collection[str]) -> None:
         shutil.rmtree(one, ignore_errors=True)
 
 
+class Frontier:
+    """Where the lanes of one life of a driver stand, to see which of them begins or goes back.
+
+    What is counted again may have more records than it had: such as were given up as lost, and are
+    back. A merged run or a sieve that was made without them would hide them, and a repeat of one
+    would count twice. So nothing is kept of what lies behind the place where counting goes on.
+    Only the driver can tell. A task that hangs and ends long after it was overtaken finds files of
+    those that came later, too, and they need them.
+    """
+
+    def __init__(self) -> None:
+        self._ends: dict[tuple[str, int], int] = {}
+
+    def stale(self, batch: Batch) -> list[Path]:
+        """Return the files of what a batch or one behind it counts again, and note its end.
+
+        Nothing is looked up where its lane goes on.
+        """
+        found: list[Path] = []
+        for partition, end in batch.end.items():
+            start = batch.start.get(partition, 0)
+            if self._ends.get((batch.lane, partition)) != start:
+                found += files_beyond(dedup_folder(batch, partition), start)
+            self._ends[batch.lane, partition] = end
+        return found
+
+
 def state_before(
     batch: Batch, partition: int, first_at_ms: int
 ) -> tuple[PartitionState, list[Hole]]:
@@ -67,7 +94,7 @@ def state_before(
 
     Whoever is given holes must not let the batch be recorded before they are told: a repeat of a
     record that was not read would be counted twice. They are no error yet, so that those of all
-    partitions of a task are told at once. Such a state is not kept.
+    partitions of a task are told at once. Such a state is not kept, nor is that of a dry run.
 
     Args:
         batch: The batch; a repetition of it gets the same state.
@@ -85,8 +112,8 @@ def state_before(
     holes: list[Hole] = []
     if chain is None:
         run, holes = _read_back(batch, partition, first_at_ms)
-        if not holes:
-            put_run(folder, run, batch.horizon_ms)
+        if not holes and not batch.dry:
+            write_run(folder, run, batch.horizon_ms)
         chain = [run]
     older = searched(folder, chain, batch.horizon_ms, MAPPED)
     return PartitionState.after(chain, start, older), holes
