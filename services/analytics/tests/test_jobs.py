@@ -293,11 +293,15 @@ class TestAudit:
         assert outcome["not_compared"] == list(METRICS)
 
     def test_a_difference_is_named_and_mended(self, world: World, jobs: Jobs) -> None:
-        """A pane that somebody changed is found; its metric's next version is right again."""
+        """A pane that somebody changed is found; its metric's next version is right again.
+
+        Of whom its series is, is told for a day, and not kept in the log.
+        """
         send(world, "spoilt")
         vid, version = world.wait_serving("amount"), self.version(world, "amount")
         start_s, was = spoilt(world, vid, 60)
-        outcome = jobs.run(job="audit", metrics=["amount"], last="5m", sample=60, mend=True)
+        name = jobs.ask(job="audit", metrics=["amount"], last="5m", sample=60, mend=True)
+        outcome = jobs.ended(name)
         (difference,) = outcome["differences"]
 
         assert outcome["verified"] is False
@@ -305,6 +309,12 @@ class TestAudit:
         assert (difference["metric"], difference["field"]) == ("amount", "n")
         assert (difference["served"], difference["recounted"]) == (was.n + 1, was.n)
         assert outcome["mended"] == ["amount"]
+        assert "series" not in difference
+        key = names.job_key(jobs.found(name).definition.vid)
+        (whole,) = json.loads(world.redis.get(key) or b"")["outcome"]["differences"]
+        assert whole == difference | {"series": whole["series"]}
+        assert whole["series"].startswith("=k")
+        assert 86_000 < world.redis.ttl(key) <= 86_400
         assert world.wait_serving("amount") > vid
         world.wait_counted()
         again = jobs.run(job="audit", metrics=["amount"], last="5m", sample=60)

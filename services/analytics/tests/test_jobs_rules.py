@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import reduce
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,16 +32,16 @@ from weir.definitions.records import (
 from weir.event import identity_digest
 from weir.frequent import Texts
 from weir.further import Further, Last
-from weir.rows import Row
+from weir.rows import Row, merge, merge_all
 from weir.series import OTHER, series_digest, shard_of
 from weir.sets import Theta
-from weir_analytics.jobs.compare import compare
+from weir_analytics.jobs.compare import Difference, compare
 from weir_analytics.jobs.count_again import mending
 from weir_analytics.jobs.erase import EraseTask, Tenants
 from weir_analytics.jobs.mended import Whole, is_wanted, mended, whole_of
 from weir_analytics.jobs.open_jobs import open_jobs
 from weir_analytics.jobs.recount import Exact
-from weir_analytics.jobs.runner import shortened
+from weir_analytics.jobs.runner import kept, shortened
 from weir_analytics.jobs.sample import PaneAt, chain_of, draw, draw_places, panes_of
 from weir_analytics.jobs.task import NotNowError
 
@@ -178,6 +179,23 @@ class TestCompare:
             "theta",
             "top",
         ]
+
+    @pytest.mark.parametrize("value", [1.7e308, -1.7e308, 1e200])
+    def test_what_is_beyond_a_number_is_compared_as_far_as_it_goes(self, value: float) -> None:
+        """Of a sum or a spread that no double holds nothing is said; of the rest what is wrong."""
+        wanted = "aggregates: [count, sum, stddev]"
+        model = check("metric", "amount", TEXT.replace(TEXT.splitlines()[6], wanted)).model
+        assert isinstance(model, Metric)
+        values = [value, value, -value, 1.0]
+        parts = [Row(1, v, v, v, further=Further(0.0)) for v in values]
+
+        def fields(served: Row) -> list[str]:
+            found = compare(model, 1, PANE, [{"": served}], {"": Exact(4, values)})
+            return [one.field for one in found]
+
+        assert fields(merge_all(parts)) == fields(reduce(merge, reversed(parts))) == []
+        assert fields(replace(merge_all(parts), n=5)) == ["n"]
+        assert fields(replace(merge_all(parts), max=2 * value)) == ["max"]
 
     def test_both_ways_round(self) -> None:
         """A series that is not served, and one that is not in the log."""
@@ -563,6 +581,21 @@ class TestMended:
         ):
             asked = Replay().model_copy(update={"since": since, "until": until})
             assert is_wanted(asked, "acme", found) is wanted
+
+
+def test_what_is_kept_for_good_names_nobody() -> None:
+    """A series that differs, and a text of a list, are told for a day: no erasure reaches them."""
+    told = Difference("amount", 3, 60, 1_200, "=anna", "n", 4, [5, 6]).told()
+    listed = Difference("amount", 3, 60, 1_200, "=anna", "top", ["bert", 3, 4], ["bert", 5]).told()
+    one = {"metric": "amount", "version": 3, "res_s": 60, "start_s": 1_200}
+    assert kept({"verified": False, "differences": [told, listed]}) == {
+        "verified": False,
+        "differences": [
+            one | {"field": "n", "served": 4, "recounted": [5, 6]},
+            one | {"field": "top", "served": [3, 4], "recounted": [5]},
+        ],
+    }
+    assert told["series"] == "=anna"
 
 
 def test_a_long_outcome_says_what_it_leaves_out() -> None:

@@ -134,6 +134,25 @@ class TestEverything:
         ]
         assert {row.further.theta.lg_k for row in fine} == {9}  # type: ignore[union-attr]
 
+    def test_a_time_beyond_what_python_has(
+        self, spark: SparkSession, redis_url: str, tmp_path: Path, columns: bool
+    ) -> None:
+        """The calendar goes on before the year 1 and after 9999, where its `datetime` ends."""
+        years = {
+            253_402_300_799_999: "9999",
+            253_402_300_800_000: "10000",
+            999_999_999_999_999: "33658",
+            -62_135_596_800_000: "1",
+            -62_135_596_800_001: "0",
+        }
+        log = [counted(str(i), BASE_MS, ms=ms) for i, ms in enumerate(years)]
+        batch = batch_of(tmp_path, len(log), redis_url=redis_url)
+        open_shards(redis_url, batch)
+        plan = plan_of(metric(by=["year(data.ms) as year"]), columns=columns)
+        run_batch(spark, log_of(spark, log), plan, batch)
+        rows = panes_in(redis_url)[1, 60, BASE_MS // 1000]
+        assert {text: row.n for text, row in rows.items()} == {f"={y}": 1 for y in years.values()}
+
     def test_of_one_instant_the_greater_identity_is_last(
         self, spark: SparkSession, redis_url: str, tmp_path: Path, columns: bool
     ) -> None:

@@ -40,6 +40,29 @@ LONGER_MS = 3 * HORIZON_MS
 HIGHS = [n << 60 for n in range(16)]
 
 
+# Two identities of one batch, which has a sieve of 64 bits, and the sieve of two such runs, of 256:
+# one in sixteen of them is the place of an identity of `HIGHS`.
+STORED = {
+    "00000000000000000001-00000000000000000002.run": bytes.fromhex(
+        "5745495252554e33"  # WEIRRUN3
+        "0100000000000000 0200000000000000"  # offsets: start, end
+        "fbffffffffffffff 0500000000000000"  # R before and at the end
+        "6400000000000000 0200000000000000"  # horizon, identities
+        "0000000000000020 0000000000000030"  # their first halves
+        "0000000000000020 0000000000000030"  # their second halves
+        "0500000000000000 0500000000000000"  # their R
+        "0011000000000000"  # the sieve
+    ),
+    "00000000000000000000-00000000000000000002.sieve": bytes.fromhex(
+        "5745495253495631"  # WEIRSIV1
+        "0000000000000000 0200000000000000"  # offsets: start, end
+        "6400000000000000 0400000000000000"  # horizon, identities
+        "0400000000000000"  # words
+        "0100010001000100 0000000000000000 0000000000000000 0000000000000000"
+    ),
+}
+
+
 @pytest.fixture(autouse=True)
 def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have runs be large that hold two identities, and a sieve take in four and be full with 16."""
@@ -245,6 +268,17 @@ class TestDecisions:
 
 
 class TestFiles:
+    def test_what_is_stored_stays_readable(self, tmp_path: Path) -> None:
+        """Other bytes of the same meaning need another word at their beginning."""
+        large_runs(tmp_path, 2)
+        assert {name: (tmp_path / name).read_bytes() for name in STORED} == STORED
+        for name, content in STORED.items():
+            (tmp_path / name).unlink()
+            (tmp_path / name).write_bytes(content)
+        assert behind(tmp_path, 2) == [2]
+        found = [looked_up(tmp_path, 2, HIGHS[n]) for n in range(5)]
+        assert found == [0, 0, 5, 5, NEVER]
+
     def test_one_grows_until_it_is_full(self, tmp_path: Path) -> None:
         """Then another one begins; each run is behind one of them, and is found there."""
         large_runs(tmp_path, 4)

@@ -32,6 +32,7 @@ from weir.formats import NewerFormatError
 
 from weir_analytics.jobs.adopt import AdoptTask
 from weir_analytics.jobs.audit import AuditTask
+from weir_analytics.jobs.compare import nameless
 from weir_analytics.jobs.erase import EraseTask, Tenants
 from weir_analytics.jobs.open_jobs import open_jobs, reads_the_log
 from weir_analytics.jobs.replay import ReplayTask
@@ -266,11 +267,11 @@ class Jobs:
         self._begun_here.clear()
 
     def _end(self, cycle: Cycle, asked: JobAsked, state: JobState, outcome: Outcome) -> None:
-        """Say with what a job ended: whole to who looks now, shortened for ever."""
+        """Say with what a job ended: whole to who looks now, without names and short for ever."""
         vid, fold = asked.definition.vid, cycle.stores.definitions.fold
         said = fold.jobs.get(vid, JobReport(vid, state))
         self._tell(asked, state, outcome)
-        told = shortened(outcome, RECORDED_ITEMS)
+        told = kept(outcome)
         self._append(cycle, replace(said, state=state, outcome=told))
         self._waits.pop(vid, None)
         self._begun_here.discard(vid)
@@ -336,6 +337,14 @@ def _task(settings: Settings, asked: JobAsked, share: float, tenants: Tenants) -
             return AdoptTask(asked)
         case Erase():
             return EraseTask(settings, asked, tenants)
+
+
+def kept(outcome: Outcome) -> dict[str, Any]:
+    """Return what the log of definitions keeps of an outcome, for good: it names no series."""
+    short = shortened(outcome, RECORDED_ITEMS)
+    if "differences" in short:
+        short["differences"] = [nameless(one) for one in short["differences"]]
+    return short
 
 
 def shortened(outcome: Outcome, most: int) -> dict[str, Any]:
