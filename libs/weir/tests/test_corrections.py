@@ -37,7 +37,7 @@ def test_what_was_written_is_read() -> None:
     """A record of the first release is read for ever, byte for byte, and is a copy of itself."""
     found = decode(WRITTEN)
 
-    assert encode(found) == WRITTEN[:-1] + b',"sources_exact":false,"shard":0}'
+    assert encode(found) == WRITTEN[:-1] + b',"sources_exact":false,"shard":0,"texts":[]}'
     assert found.key == "7/88/41/10/1800000000/=eu"
     assert record(shard=3).key == found.key
     assert found.now == Figures(318, 12.0, 1.0, 4.0)

@@ -8,7 +8,17 @@ import datasketches as ds
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from weir.frequent import Texts, capacity, merge_top, texts_of, texts_union, top_of, without
+from weir.frequent import (
+    Moved,
+    Texts,
+    capacity,
+    merge_top,
+    moved,
+    texts_of,
+    texts_union,
+    top_of,
+    without,
+)
 
 # Room for 12 texts.
 LG_K = 4
@@ -100,3 +110,35 @@ class TestWithout:
         assert both.events == 15
         named = [(i.text, i.events) for i in top_of(texts_union([both]), 9).items]
         assert named == [("a", 7), ("d", 4), ("c", 1)]
+
+
+class TestMoved:
+    def test_who_is_in_either_list_is_told(self) -> None:
+        """Who came into it, who is counted more, who was pushed out; not who is as before."""
+        was = {"a": 9, "b": 5, "c": 4, "d": 1}
+        now = {"a": 9, "b": 6, "c": 4, "d": 7}
+        assert moved(counted(was), counted(now), 3, 10) == [
+            Moved("d", (1, 1, 1), (7, 7, 7)),
+            Moved("b", (5, 5, 5), (6, 6, 6)),
+        ]
+        assert moved(counted(was), counted(now), 3, 1) == [Moved("d", (1, 1, 1), (7, 7, 7))]
+        assert moved(counted(was), counted(was), 3, 10) == []
+
+    def test_of_no_texts(self) -> None:
+        """A row that was not there, or had no text, had none of each."""
+        assert moved(None, counted({"a": 2}), 3, 10) == [Moved("a", (0, 0, 0), (2, 2, 2))]
+        assert moved(None, None, 3, 10) == []
+
+    @given(st.lists(st.integers(0, 30), max_size=200), st.lists(st.integers(0, 30), max_size=60))
+    def test_both_counts_lie_within_their_ends(self, first: list[int], late: list[int]) -> None:
+        """Of more texts than there is room for, too; what was counted comes before other ends."""
+        before, added = (Counter(f"t{n}" for n in drawn) for drawn in (first, late))
+        was = counted(before) if before else None
+        more = counted(added) if added else None
+        now = merge_top([was, more])
+        found = moved(was, now, 5, 10)
+        for text, then, after in found:
+            assert then[1] <= before[text] <= then[2]
+            assert after[1] <= before[text] + added[text] <= after[2]
+        still = [one.was[0] == one.now[0] for one in found]
+        assert still == sorted(still)

@@ -24,6 +24,7 @@ from typing import Final
 import msgspec
 
 from weir.formats import checked
+from weir.frequent import Moved
 from weir.further import Further, Last
 from weir.query.estimates import estimates_of
 from weir.rows import Row, merge
@@ -116,6 +117,7 @@ class CorrectionRecord(msgspec.Struct, frozen=True, kw_only=True):
             in a record of a release before it was told, of a row that became part of `*`, and
             where a batch brought too many groups of late events of the tenant.
         shard: Whose row it is; 0 in a record of a release before it was told.
+        texts: What changed in its list of frequent texts, of some of them; see `texts_moved`.
     """
 
     v: int = VERSION
@@ -136,6 +138,7 @@ class CorrectionRecord(msgspec.Struct, frozen=True, kw_only=True):
     sources_known: bool = True
     sources_exact: bool = False
     shard: int = 0
+    texts: list[Moved] = msgspec.field(default_factory=list)
 
     @property
     def key(self) -> str:

@@ -57,6 +57,14 @@ class Counted(NamedTuple):
     high: int
 
 
+class Moved(NamedTuple):
+    """One text before and after more were counted: (events, low, high) of each."""
+
+    text: str
+    was: tuple[int, int, int]
+    now: tuple[int, int, int]
+
+
 class Top(NamedTuple):
     """The most frequent texts.
 
@@ -157,6 +165,37 @@ def without(texts: Texts, is_gone: Callable[[str], bool]) -> Texts:
     _ITEMS.pack_into(head, _COUNTERS, len(kept))
     numbers = struct.pack(f"<{len(kept)}Q", *(counter for counter, _text in kept))
     return Texts(texts.events, bytes(head) + numbers + b"".join(text for _n, text in kept))
+
+
+def moved(before: Texts | None, after: Texts | None, n: int, most: int) -> list[Moved]:
+    """Return what changed of the texts that are among the `n` most frequent, before or after.
+
+    Args:
+        before: What was counted before; None: no text.
+        after: The same and more.
+        n: How many texts a list has.
+        most: How many texts are returned at most: those that were counted more often now come
+            before those of which only the ends have moved, and then the more frequent ones.
+    """
+    was, now = (texts_union([] if one is None else [one]) for one in (before, after))
+    listed = {item.text for texts in (was, now) for item in top_of(texts, n).items}
+    found = (Moved(text, _ends(was, text), _ends(now, text)) for text in listed)
+    changed = [one for one in found if one.was != one.now]
+    changed.sort(key=lambda one: (one.was[0] == one.now[0], -one.now[0], one.text))
+    return changed[:most]
+
+
+def _ends(texts: OpenTexts, text: str) -> tuple[int, int, int]:
+    """Return how often a text came, with the ends of that."""
+    sketch = texts.sketch
+    if sketch is None:
+        return 0, 0, texts.events
+    lost = texts.events - sketch.total_weight
+    return (
+        sketch.get_estimate(text),
+        sketch.get_lower_bound(text),
+        sketch.get_upper_bound(text) + lost,
+    )
 
 
 def top_of(texts: OpenTexts, n: int) -> Top:

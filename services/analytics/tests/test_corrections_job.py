@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -13,7 +13,9 @@ import pytest
 from weir import names
 from weir.batches import BatchRecord, Opening
 from weir.corrections import CorrectionRecord, Figures, decode
+from weir.frequent import Counted, texts_union, top_of
 from weir.query.estimates import estimates_of
+from weir.rows import Row
 from weir.series import OTHER
 
 from .live_job import METRIC, Job, Panes, World, assert_equal_to_the_log, running_world, wait_for
@@ -23,7 +25,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.redis]
 
 REPEATED = 240_000
 SETTINGS = {"SHARDS": "2", "SMALL_BATCH": "200"}
-PROMPT = METRIC.replace("name: amount", "name: prompt") + "allowed_lateness: 1s\n"
+LISTED = METRIC.replace("(data.u)", '(data.u)", "top(data.u, 10)')
+PROMPT = LISTED.replace("name: amount", "name: prompt") + "allowed_lateness: 1s\n"
 CAPPED = (
     PROMPT.replace("name: prompt", "name: capped").replace("data.k", "data.x") + "max_series: 2\n"
 )
@@ -136,7 +139,17 @@ def check_estimates(world: World, vid: int) -> int:
     for place, one in newest.items():
         assert one.now is not None
         assert one.now.estimates == estimates_of(held[place], ("p95", "distinct")), place
+        listed = {text: counts for text, *counts in top_in(held[place])}
+        assert {text: [*now] for text, _was, now in one.texts}.items() <= listed.items(), place
+        assert all(was < now for _text, was, now in one.texts), place
     return sum("p95" in (one.now.estimates or {}) for one in newest.values() if one.now)
+
+
+def top_in(row: Row) -> Sequence[Counted]:
+    """Return all texts of a row's list: there are seven, each of which it counts exactly."""
+    assert row.further is not None
+    assert row.further.top is not None
+    return top_of(texts_union([row.further.top]), 100).items
 
 
 def late_events(world: World, seed: str, base_ms: int, count: int, source: str = "web") -> None:
@@ -171,6 +184,7 @@ def test_first_final_value_and_corrections_are_the_value_now(world: World, job: 
     assert check_estimates(world, vid) > 10
     assert {one.shard for one in kept_once(world) if one.series == OTHER} == {0, 1}
     corrections = [one for one in kept_once(world) if one.vid == vid]
+    assert all(one.texts for one in corrections if one.now is not None)
     assert {one.metric for one in corrections} == {"prompt"}
     assert any(one.was is None for one in corrections)
     assert all(one.final_ms <= one.received_ms for one in corrections)

@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 from weir import names
 from weir.clock import SystemClock
 from weir.corrections import CorrectionRecord, Figures, encode
+from weir.frequent import Moved
 from weir.further import Last
 from weir.kafka import Kafka
 from weir.rows import Row
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 START_S = 1_800_000_000
 _BATCHES = itertools.count(1)
+LISTED = [Moved(text, (1, 1, 1), (2, 2, 2)) for text in ("jane", "janet")]
 
 
 def correction(metric: tuple[str, int] = ("m", 1), **changes: Any) -> CorrectionRecord:
@@ -137,7 +139,9 @@ class TestKept:
         rows = [
             correction(series="*", batch=900, was=None, now=Figures(3, 6.0, 1.0, 4.0)),
             correction(batch=900),
-            correction(series="*", batch=900, shard=1, now=Figures(5, 9.0, -2.0, 3.0)),
+            correction(
+                series="*", batch=900, shard=1, now=Figures(5, 9.0, -2.0, 3.0), texts=LISTED
+            ),
             correction(series="*", batch=901),
         ]
         kept = Corrections(Kafka("127.0.0.1:1"), SystemClock())
@@ -151,6 +155,7 @@ class TestKept:
             rows[0].events + rows[2].events,
         )
         assert both.was == rows[2].was
+        assert both.texts == [], "of a text in one row nobody knows how often it is in the other"
 
 
 def told(seq: int, record: CorrectionRecord) -> Record:
@@ -250,7 +255,8 @@ class TestOverHttp:
         """Pane, dimensions, before, after, how late, and who sent what came late."""
         was = Figures(2, 3.0, 1.0, 2.0, estimates={"distinct": Bounded(2.0, 1.0, 3.0)})
         now = Figures(4, 12.0, 1.0, 5.0, 9.0, Last(0, b"", 5.0))
-        panes.publish(correction(metric, was=was, now=now))
+        texts = [Moved("/a", (2, 2, 3), (4, 4, 5))]
+        panes.publish(correction(metric, was=was, now=now, texts=texts))
         with running.client() as http:
             (found,) = http.get("/corrections", params={"metric": metric[0]}).json()["items"]
         del found["seq"]
@@ -277,6 +283,13 @@ class TestOverHttp:
             "sources": [{"source": "http", "events": 3}],
             "sources_known": True,
             "sources_exact": False,
+            "texts": [
+                {
+                    "text": "/a",
+                    "was": {"value": 2, "low": 2, "high": 3},
+                    "now": {"value": 4, "low": 4, "high": 5},
+                }
+            ],
         }
 
     def test_they_are_chosen_by_source_lateness_and_resolution(
@@ -306,19 +319,25 @@ class TestOverHttp:
     def test_a_series_that_names_who_was_erased_is_left_out(
         self, running: Running, panes: Panes
     ) -> None:
-        """Of versions that counted them; what a later version corrects is about somebody else."""
+        """Of versions that counted them; what a later version corrects is about somebody else.
+
+        Nor is a text of a list told that does.
+        """
         tenant = "forgets_late"
         after = running.erase(tenant, "jane") + 1
         members = {"tenant": tenant, "series": "=eu|=jane"}
         panes.publish(
             correction(("m", 1), **members),
-            correction(("m", 1), tenant=tenant, series="=eu|=janet"),
-            correction(("m", after), **members),
+            correction(("m", 1), tenant=tenant, series="=eu|=janet", texts=LISTED),
+            correction(("m", after), **members, texts=LISTED),
         )
         with running.client(running.key_for(tenant, ["read"])) as http:
             items = http.get("/corrections").json()["items"]
 
-        assert len(items) == 2
+        assert [[one["text"] for one in item["texts"]] for item in items] == [
+            ["jane", "janet"],
+            ["janet"],
+        ]
 
     def test_nobody_sees_another_tenants(
         self, running: Running, panes: Panes, metric: tuple[str, int]

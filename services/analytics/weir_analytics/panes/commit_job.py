@@ -14,6 +14,7 @@ import msgspec
 from weir.commit import Fence, Offsets, Verdict
 from weir.corrections import Figures
 from weir.formats import checked
+from weir.frequent import Moved
 from weir.names import LIVE_LANE
 from weir.rows import Row
 
@@ -153,7 +154,7 @@ class Correction(msgspec.Struct, frozen=True):
     """What a commit changed in a row that was final.
 
     `was` is None for a row that did not exist, `now` for one that was merged into
-    `other`.
+    `other`. `texts`: what of its list of frequent texts.
     """
 
     vid: int
@@ -162,6 +163,7 @@ class Correction(msgspec.Struct, frozen=True):
     series: str
     was: Figures | None
     now: Figures | None
+    texts: list[Moved] = msgspec.field(default_factory=list)
 
 
 class OutboxEntry(msgspec.Struct, frozen=True):

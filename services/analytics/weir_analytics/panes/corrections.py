@@ -129,6 +129,7 @@ def records_of(
             sources_known=known,
             sources_exact=exact is not None,
             shard=shard,
+            texts=one.texts,
         )
         found.append(record)
     return found

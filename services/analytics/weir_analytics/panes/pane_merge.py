@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from weir import rows
 from weir.corrections import Figures
+from weir.query.estimates import texts_moved
 from weir.rows import Row
 from weir.series import OTHER, first_value, series_digest
 
@@ -210,16 +211,20 @@ def corrections_of(
         sketched: Aggregates of which it is told what the rows' sketches said, and say now.
     """
     stored = read.stored if read.other is None else {**read.stored, OTHER: read.other}
+    changed = {**dict(sorted(change.rows.items())), **dict.fromkeys(change.evicted)}
 
-    def told(packed: bytes | None) -> Figures | None:
-        return None if packed is None else Figures.of(rows.decode(packed), sketched)
+    def row(packed: bytes | None) -> Row | None:
+        return None if packed is None else rows.decode(packed)
 
-    done = [
-        Correction(*pane, series, told(stored.get(series)), told(packed))
-        for series, packed in sorted(change.rows.items())
-    ]
-    gone = [Correction(*pane, series, told(stored[series]), None) for series in change.evicted]
-    return done + gone
+    def told(one: Row | None) -> Figures | None:
+        return None if one is None else Figures.of(one, sketched)
+
+    found = []
+    for series, packed in changed.items():
+        was, now = row(stored.get(series)), row(packed)
+        texts = texts_moved(was, now, sketched)
+        found.append(Correction(*pane, series, told(was), told(now), texts))
+    return found
 
 
 def series_by_version(grouped: Mapping[Pane, Mapping[str, Row]]) -> dict[int, Sequence[str]]:

@@ -11,7 +11,13 @@ from weir.definitions.metric import Metric
 from weir.series import OTHER, decode_series, fit
 
 from weir_dashboard.api.models import Page
-from weir_dashboard.api.read_models import Correction, CorrectionSource, Estimate, RowFigures
+from weir_dashboard.api.read_models import (
+    Correction,
+    CorrectionSource,
+    Estimate,
+    RowFigures,
+    TextChange,
+)
 from weir_dashboard.context import Context, Here, Who
 from weir_dashboard.store.corrections_kept import Kept, finest
 
@@ -53,17 +59,27 @@ def _is_asked(
 
 
 def told(here: Context, kept: Iterable[Kept]) -> Iterable[Correction]:
-    """Return corrections as they stand on the wire; none of a series that names who was erased."""
+    """Return corrections as they stand on the wire; no series and no text names who was erased."""
     for one in kept:
         gone = here.erased.subjects(one.record.tenant, since_vid=one.record.vid)
         if gone is not None and gone.are_named_by(one.record.series):
             continue
         definition = here.catalog.folded.by_vid(one.record.vid)
         model = definition.metric if definition is not None else None
-        yield _told(one, model)
+        texts = [
+            TextChange(text=text, was=_ends(was), now=_ends(now))
+            for text, was, now in one.record.texts
+            if gone is None or not gone.is_one(text)
+        ]
+        yield _told(one, model, texts)
 
 
-def _told(one: Kept, model: Metric | None) -> Correction:
+def _ends(counted: tuple[int, int, int]) -> Estimate:
+    value, low, high = counted
+    return Estimate(value=value, low=low, high=high)
+
+
+def _told(one: Kept, model: Metric | None, texts: list[TextChange]) -> Correction:
     record = one.record
     return Correction(
         seq=one.seq,
@@ -82,6 +98,7 @@ def _told(one: Kept, model: Metric | None) -> Correction:
         sources=[CorrectionSource(source=name, events=n) for name, n in record.sources],
         sources_known=record.sources_known,
         sources_exact=record.sources_exact,
+        texts=texts,
     )
 
 

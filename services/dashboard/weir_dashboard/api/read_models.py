@@ -210,6 +210,14 @@ class RowFigures(Told):
     estimates: dict[str, Estimate]
 
 
+class TextChange(Told):
+    """How often one text of a list of frequent ones came, before and after."""
+
+    text: str
+    was: Estimate
+    now: Estimate
+
+
 class CorrectionSource(Told):
     """A source of late events, and how many of them it sent into a span of time."""
 
@@ -227,7 +235,8 @@ class Correction(Told):
     pane was final. `sources`: who sent how many of these events, if `sources_exact`. Else possible
     sources: who sent how many late events of the metric's types into the pane's time in that
     batch, whatever its `where` and this series, so each number is an upper bound.
-    `sources_known`: none is missing, so a single one is the one.
+    `sources_known`: none is missing, so a single one is the one. `texts`: what changed of a `top`,
+    of ten texts at most, those that came more often now first; of `other` with several shards none.
     """
 
     seq: int
@@ -246,6 +255,7 @@ class Correction(Told):
     sources: list[CorrectionSource]
     sources_known: bool
     sources_exact: bool
+    texts: list[TextChange]
 
 
 class LateShare(Told):

@@ -1701,7 +1701,8 @@ export interface components {
          *     pane was final. `sources`: who sent how many of these events, if `sources_exact`. Else possible
          *     sources: who sent how many late events of the metric's types into the pane's time in that
          *     batch, whatever its `where` and this series, so each number is an upper bound.
-         *     `sources_known`: none is missing, so a single one is the one.
+         *     `sources_known`: none is missing, so a single one is the one. `texts`: what changed of a `top`,
+         *     of ten texts at most, those that came more often now first; of `other` with several shards none.
          */
         Correction: {
             /** By */
@@ -1733,6 +1734,8 @@ export interface components {
             sources_known: boolean;
             /** T Ms */
             t_ms: number;
+            /** Texts */
+            texts: components["schemas"]["TextChange"][];
             /** Version */
             version: number;
             was: components["schemas"]["RowFigures"] | null;
@@ -3330,6 +3333,16 @@ export interface components {
             vid: number;
         };
         /**
+         * TextChange
+         * @description How often one text of a list of frequent ones came, before and after.
+         */
+        TextChange: {
+            now: components["schemas"]["Estimate"];
+            /** Text */
+            text: string;
+            was: components["schemas"]["Estimate"];
+        };
+        /**
          * Validation
          * @description What the check says about a draft.
          */
@@ -3555,6 +3568,7 @@ export type SourceLateness = components['schemas']['SourceLateness'];
 export type Status = components['schemas']['Status'];
 export type StoredDefinition = components['schemas']['StoredDefinition'];
 export type TenantChange = components['schemas']['TenantChange'];
+export type TextChange = components['schemas']['TextChange'];
 export type Validation = components['schemas']['Validation'];
 export type Verified = components['schemas']['Verified'];
 export type Waiting = components['schemas']['Waiting'];

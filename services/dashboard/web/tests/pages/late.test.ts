@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { figureNames, figureOf, nameOf, sourcesOf } from "../../src/pages/metric/late";
+import { figureNames, figureOf, hasTexts, nameOf, sourcesOf } from "../../src/pages/metric/late";
 
 test("a series is called by the values of its dimensions", () => {
   expect(nameOf({ by: { region: "eu", route: null }, other: false })).toBe("eu · null");
@@ -34,6 +34,8 @@ test("what is told before and after has the names that one asks by, how many fir
   const declared = ["rate", "avg", "p05", "p99.9", "top(data.path, 5)", "distinct(subject)"];
   expect(figureNames(declared)).toEqual(["count", "avg", "p5", "p99.9", "distinct"]);
   expect(figureNames(["count", "count"])).toEqual(["count"]);
+  expect(hasTexts(declared)).toBe(true);
+  expect(hasTexts(["count", "distinct(data.top)"])).toBe(false);
 });
 
 test("a figure is exact, worked out, an estimate with its ends, or not there", () => {

@@ -10,7 +10,7 @@ import { clockOn, lengthWords, span } from "../../lib/time";
 import { zone } from "../../lib/view";
 import { nowMs } from "../../live/live";
 import { lateWords } from "../../messages.late.en";
-import { type Figure, figureNames, figureOf, nameOf, sourcesOf } from "./late";
+import { type Figure, figureNames, figureOf, hasTexts, nameOf, sourcesOf } from "./late";
 
 const RELOAD_MS = 4_000;
 const LATENESS_MS = 60_000;
@@ -53,6 +53,7 @@ function Allowed({ metric }: { metric: MetricDetail }) {
 function Rows({ metric, items }: { metric: MetricDetail; items: readonly Correction[] }) {
   const head = lateWords.head;
   const names = figureNames(metric.aggregates);
+  const withTexts = hasTexts(metric.aggregates);
   return (
     <div class="body flush">
       <VirtualTable
@@ -70,16 +71,23 @@ function Rows({ metric, items }: { metric: MetricDetail; items: readonly Correct
                 {name}
               </th>
             ))}
+            {withTexts && <th>{head.texts}</th>}
             <th>{head.sources}</th>
           </tr>
         }
-        row={(one) => <Row key={`${one.seq}`} one={one} names={names} />}
+        row={(one) => <Row key={`${one.seq}`} one={one} names={names} withTexts={withTexts} />}
       />
     </div>
   );
 }
 
-function Row({ one, names }: { one: Correction; names: readonly string[] }) {
+interface RowProps {
+  readonly one: Correction;
+  readonly names: readonly string[];
+  readonly withTexts: boolean;
+}
+
+function Row({ one, names, withTexts }: RowProps) {
   const when = (ms: number) => clockOn(ms, nowMs.value, zone.value, "second");
   return (
     <tr data-testid="correction-row">
@@ -100,10 +108,29 @@ function Row({ one, names }: { one: Correction; names: readonly string[] }) {
           gone={one.now === null}
         />
       ))}
+      {withTexts && <TextsCell texts={one.texts} />}
       <td class="s" title={one.sources_exact ? lateWords.exactly : lateWords.upTo}>
         {sourcesOf(one)}
       </td>
     </tr>
+  );
+}
+
+/** Shows the first text of a list that came more often, and how many more did; all as its title. */
+function TextsCell({ texts }: Pick<Correction, "texts">) {
+  const [first] = texts;
+  const all = texts.map(({ text, was, now }) => `${text} ${inFull(was)} → ${inFull(now)}`);
+  return (
+    <td class="s" title={all.join("\n")}>
+      {first && (
+        <>
+          <span class="mono text">{first.text}</span>{" "}
+          <span class="t3">{`${told(first.was)} → `}</span>
+          <b>{told(first.now)}</b>
+          {all.length > 1 && <span class="t3">{` ${lateWords.more(all.length - 1)}`}</span>}
+        </>
+      )}
+    </td>
   );
 }
 

@@ -29,10 +29,15 @@ export interface Figure {
   readonly high: number;
 }
 
-/** Returns what of a metric's panes is told before and after: how many first, and no lists. */
+/** Returns of which figures of a metric's panes before and after is told: how many first. */
 export function figureNames(aggregates: readonly string[]): readonly string[] {
   const names = aggregates.map(shortName).filter((name) => name !== "rate" && name !== "top");
   return [...new Set(["count", ...names])];
+}
+
+/** Returns whether a metric has a list of frequent texts, of which changes are told as well. */
+export function hasTexts(aggregates: readonly string[]): boolean {
+  return aggregates.some((name) => shortName(name) === "top");
 }
 
 /** Returns a figure of a row; null if there is none. */
