@@ -35,13 +35,12 @@ from weir.further import Further, Last
 from weir.rows import Row, merge, merge_all
 from weir.series import OTHER, series_digest, shard_of
 from weir.sets import Theta
-from weir_analytics.jobs.compare import Difference, compare
+from weir_analytics.jobs.compare import compare
 from weir_analytics.jobs.count_again import mending
 from weir_analytics.jobs.erase import EraseTask, Tenants
 from weir_analytics.jobs.mended import Whole, is_wanted, mended, whole_of
 from weir_analytics.jobs.open_jobs import open_jobs
 from weir_analytics.jobs.recount import Exact
-from weir_analytics.jobs.runner import kept, shortened
 from weir_analytics.jobs.sample import PaneAt, chain_of, draw, draw_places, panes_of
 from weir_analytics.jobs.task import NotNowError
 
@@ -581,28 +580,3 @@ class TestMended:
         ):
             asked = Replay().model_copy(update={"since": since, "until": until})
             assert is_wanted(asked, "acme", found) is wanted
-
-
-def test_what_is_kept_for_good_names_nobody() -> None:
-    """A series that differs, and a text of a list, are told for a day: no erasure reaches them."""
-    told = Difference("amount", 3, 60, 1_200, "=anna", "n", 4, [5, 6]).told()
-    listed = Difference("amount", 3, 60, 1_200, "=anna", "top", ["bert", 3, 4], ["bert", 5]).told()
-    one = {"metric": "amount", "version": 3, "res_s": 60, "start_s": 1_200}
-    assert kept({"verified": False, "differences": [told, listed]}) == {
-        "verified": False,
-        "differences": [
-            one | {"field": "n", "served": 4, "recounted": [5, 6]},
-            one | {"field": "top", "served": [3, 4], "recounted": [5]},
-        ],
-    }
-    assert told["series"] == "=anna"
-
-
-def test_a_long_outcome_says_what_it_leaves_out() -> None:
-    """The log keeps the beginning of each list, Redis the whole of it for a day."""
-    assert shortened({"a": [1, 2, 3], "b": [1], "c": 5}, 2) == {
-        "a": [1, 2],
-        "b": [1],
-        "c": 5,
-        "left_out": {"a": 1},
-    }
