@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import reduce
 from pathlib import Path
 
 import pytest
 from weir.definitions import aggregates as declared
 from weir.expressions.errors import ExpressionError
-from weir.further import Further
 from weir.query import named as asked
-from weir.rows import Row
 
 from .expression_mends import can_be_written, codes_of
 
@@ -123,15 +120,3 @@ class TestRefusals:
         assert (caught.value.mend, caught.value.at) == (mend, len(before))
         assert caught.value.got == got
         assert [code for code in codes_of(mend) if not can_be_written(code)] == []
-
-
-@pytest.mark.parametrize("name", ["sum", "avg", "stddev"])
-@pytest.mark.parametrize("values", [(1.7e308, 1.7e308), (1.7e308, 1.7e308, -1.7e308, 2e307)])
-def test_what_is_beyond_a_number_is_not_told(name: str, values: tuple[float, ...]) -> None:
-    """Nor does it fail the question: of such windows it may be one of hundreds."""
-    aggregate = asked.aggregate_named(name)
-    assert aggregate is not None
-    rows = [Row(1, v, v, v, further=Further(spread=0.0)) for v in values]
-    joined = reduce(aggregate.join, [aggregate.of([row]) for row in rows])
-    for part in (aggregate.of(rows), joined):
-        assert aggregate.read(part) is None

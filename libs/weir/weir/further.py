@@ -85,9 +85,7 @@ def merge_moments(parts: Iterable[Moments]) -> Moments:
     parts = list(parts)
     n, total = sum(part.n for part in parts), sum(part.sum for part in parts)
     mean = total / n
-    off = [part.sum / part.n - mean for part in parts]
-    # By `*`: where `**` raises, it gives an infinity, as adding up does.
-    spread = sum(part.spread + part.n * (d * d) for part, d in zip(parts, off, strict=True))
+    spread = sum(part.spread + part.n * (part.sum / part.n - mean) ** 2 for part in parts)
     return Moments(n, total, spread)
 
 

@@ -110,24 +110,13 @@ def merge_all(rows: Iterable[Row]) -> Row:
     highs = [row.max for row in rows if row.max is not None]
     return Row(
         sum(row.n for row in rows),
-        total(sums) if sums else None,
+        math.fsum(sums) if sums else None,
         min(lows, default=None),
         max(highs, default=None),
         merge_hll(row.hll for row in rows),
         merge_kll(row.kll for row in rows),
         _further(rows),
     )
-
-
-def total(sums: Sequence[float]) -> float:
-    """Return a sum, rounded once; an infinity where it is beyond what a number holds.
-
-    As of two sums: a pane that holds it stays as it is, and no answer tells it.
-    """
-    try:
-        return math.fsum(sums)
-    except (OverflowError, ValueError):  # beyond it in between, too; or both infinities
-        return sum(sums)
 
 
 def _further(rows: Sequence[Row]) -> Further | None:

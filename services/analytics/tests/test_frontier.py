@@ -42,8 +42,10 @@ def write(batch: Batch) -> None:
 
 
 def stale(frontier: Frontier, batch: Batch) -> set[tuple[str, str, int]]:
-    """Return lane, partition and start of the files that are stale with a batch."""
-    return {(path.parts[-3], path.parts[-2], int(path.name[:20])) for path in frontier.stale(batch)}
+    """Return lane, partition and start of the files that are stale with a batch, and run it."""
+    found = frontier.stale(batch)
+    frontier.move(batch)
+    return {(path.parts[-3], path.parts[-2], int(path.name[:20])) for path in found}
 
 
 class TestStale:
@@ -61,7 +63,7 @@ class TestStale:
         frontier = Frontier()
         for start, end in ((0, 4), (4, 7), (7, 9)):
             for lane in (LIVE_LANE, "12"):
-                assert not frontier.stale(batch_in(tmp_path, start, end, lane))
+                assert not stale(frontier, batch_in(tmp_path, start, end, lane))
                 write(batch_in(tmp_path, start, end, lane))
         assert stale(frontier, batch_in(tmp_path, 4, 6)) == {
             ("live", "0", 4),
@@ -69,7 +71,7 @@ class TestStale:
             ("live", "1", 4),
         }
         assert stale(frontier, batch_in(tmp_path, 9, 10, "12")) == set()
-        assert not frontier.stale(batch_in(tmp_path, 6, 8))
+        assert not stale(frontier, batch_in(tmp_path, 6, 8))
 
     def test_a_new_life(self, tmp_path: Path) -> None:
         """It knows of no batch before, and so what was left behind its start is stale."""
@@ -89,10 +91,13 @@ class TestCycle:
     def test_a_cycle_deletes_it(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, beside: bool
     ) -> None:
-        """Before the batch runs, and not if somebody has taken over: they may need it."""
-        batch = batch_in(tmp_path, 0, 4)
-        write(batch)
-        there = list(tmp_path.rglob("*.run"))
+        """Before the batch runs, and once it is known that nobody has taken over: they may need it.
+
+        Where that is not known it is asked when the range comes again, of each partition.
+        """
+        batch = batch_in(tmp_path, 5, 9)
+        write(replace(batch, end={0: 9, 1: 9}))
+        there = set(tmp_path.rglob("*.run"))
         assert len(there) == 2
         seen: list[list[Path]] = []
 
@@ -100,12 +105,13 @@ class TestCycle:
             seen.append(list(tmp_path.rglob("*.run")))
             return []
 
-        cycle = self.cycle(monkeypatch, run, overtaken=True)
-        with pytest.raises(VerdictError, match="overtaken"):
-            self.evaluate(cycle, batch, beside=beside)
-        assert (seen, list(tmp_path.rglob("*.run"))) == ([], there)
+        unknown = [TimeoutError("no answer"), VerdictError(Verdict.FENCED, "overtaken")]
+        cycle = self.cycle(monkeypatch, run, unknown)
+        for words in ("overtaken", "no answer"):
+            with pytest.raises((VerdictError, TimeoutError), match=words):
+                self.evaluate(cycle, batch, beside=beside)
+            assert (seen, set(tmp_path.rglob("*.run"))) == ([], there)
 
-        cycle = self.cycle(monkeypatch, run, overtaken=False)
         self.evaluate(cycle, batch, beside=beside)
         assert seen == [[]]
 
@@ -117,13 +123,13 @@ class TestCycle:
             cycle.evaluate(None, batch, cast("Any", None))
 
     def cycle(
-        self, monkeypatch: pytest.MonkeyPatch, run: Callable[..., list[str]], *, overtaken: bool
+        self, monkeypatch: pytest.MonkeyPatch, run: Callable[..., list[str]], said: list[Exception]
     ) -> Cycle:
-        """Return what begins batches, and runs them by a function."""
+        """Return what begins batches and runs them by a function; its fence says what is `said`."""
 
         def check(_fence: int) -> None:
-            if overtaken:
-                raise VerdictError(Verdict.FENCED, "overtaken")
+            if said:
+                raise said.pop()
 
         cycle: Any = Cycle.__new__(Cycle)
         cycle.spark, cycle._frontier = None, Frontier()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from weir_analytics.jobs.compare import Difference
+import json
+
+from weir_analytics.jobs.compare import Difference, nameless
 from weir_analytics.jobs.runner import kept, shortened
 
 
@@ -15,10 +17,12 @@ def test_what_is_kept_for_good_names_nobody() -> None:
         "verified": False,
         "differences": [
             one | {"field": "n", "served": 4, "recounted": [5, 6]},
-            one | {"field": "top", "served": [3, 4], "recounted": [5]},
+            one | {"field": "top", "served": [3, 4], "recounted": 5},
         ],
     }
     assert told["series"] == "=anna"
+    later = nameless({**told, "served": "anna", "recounted": ["anna", {"who": "anna"}], "of": "a"})
+    assert "anna" not in json.dumps(later)
 
 
 def test_a_long_outcome_says_what_it_leaves_out() -> None:

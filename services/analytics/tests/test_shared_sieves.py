@@ -452,6 +452,7 @@ class TestWhatComesBack:
             write_run(tmp_path, run_of(n, n + 1, 5 * n, HIGHS[n]), horizon_ms)
         tidy(tmp_path, 8, horizon_ms)
         write_run(tmp_path, run_of(2, 3, 10, HIGHS[2]), horizon_ms)
+        share(tmp_path, tidy(tmp_path, 2, horizon_ms), horizon_ms)
         chain = chain_before(tmp_path, 8, horizon_ms)
         assert chain is not None
         assert [(run.start, run.end) for run in chain] == [(0, 8)]

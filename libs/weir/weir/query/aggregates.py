@@ -18,7 +18,7 @@ import datasketches as ds
 
 from weir.frequent import Top
 from weir.further import Last, Moments, merge_moments
-from weir.rows import Row, total
+from weir.rows import Row
 from weir.sketches import Bounded, kll_promises, kll_union, quantile_in
 
 Part = tuple[int, Any]
@@ -109,7 +109,7 @@ class Sum(NoBounds):
 
     def of(self, rows: Sequence[Row]) -> Part:
         """Return the sum over rows, rounded once."""
-        return sum(row.n for row in rows), total([row.sum or 0.0 for row in rows])
+        return sum(row.n for row in rows), math.fsum(row.sum or 0.0 for row in rows)
 
     def join(self, one: Part, other: Part) -> Part:
         """Return both sums together; sums are only added, so errors do not build up."""

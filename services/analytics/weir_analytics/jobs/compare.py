@@ -17,7 +17,7 @@ import datasketches as ds
 from weir.definitions.metric import Metric
 from weir.frequent import Texts
 from weir.further import Further
-from weir.rows import Row, total
+from weir.rows import Row
 from weir.series import OTHER, series_digest, shard_of
 from weir.sets import opened
 
@@ -71,12 +71,17 @@ def nameless(told: Mapping[str, Any]) -> dict[str, Any]:
 
     The log of definitions keeps outcomes for good, where no erasure reaches a name.
     """
-    numbers = {
-        name: [one for one in told[name] if not isinstance(one, str)]
-        for name in ("served", "recounted")
-        if isinstance(told[name], (list, tuple))
-    }
-    return {name: value for name, value in {**told, **numbers}.items() if name != "series"}
+    known = ("metric", "version", "res_s", "start_s", "field")
+    numbers = {name: _numbers_of(told[name]) for name in ("served", "recounted")}
+    return {name: told[name] for name in known} | numbers
+
+
+def _numbers_of(value: Any) -> Any:
+    """Return what of a value of a difference is no text: of `[text, 3]` that is 3."""
+    if isinstance(value, list | tuple):
+        kept = [one for one in value if isinstance(one, int | float)]
+        return kept[0] if len(kept) == 1 else kept
+    return value if isinstance(value, int | float) else None
 
 
 def compare(
@@ -143,13 +148,11 @@ def _numbers(
     row: Row, lows: Sequence[float], highs: Sequence[float]
 ) -> Iterator[tuple[str, Any, Any]]:
     """Compare what is added up with values that lie between two ends each, both ascending."""
-    least, most = total(lows), total(highs)
-    size = max(total([abs(x) for x in lows]), total([abs(x) for x in highs]))
+    least, most = math.fsum(lows), math.fsum(highs)
+    size = max(math.fsum(map(abs, lows)), math.fsum(map(abs, highs)))
     whole = size < EXACT_BELOW and all(float(x).is_integer() for x in (*lows, *highs))
     allowed = 0.0 if whole else FLOAT_ERROR * size
-    # Of values whose sum may be beyond a number, it hangs on their order what is served.
-    is_right = row.sum is not None and least - allowed <= row.sum <= most + allowed
-    if not is_right and math.isfinite(size):
+    if row.sum is None or not least - allowed <= row.sum <= most + allowed:
         yield "sum", row.sum, _span(least, most)
     for field, served, at in (("min", row.min, 0), ("max", row.max, -1)):
         if served is None or not lows[at] <= served <= highs[at]:
@@ -198,14 +201,15 @@ def _spread(
     served: float | None, lows: Sequence[float], highs: Sequence[float]
 ) -> Iterator[tuple[str, Any, Any]]:
     values = [low + (high - low) / 2 for low, high in zip(lows, highs, strict=True)]
-    mean = total(values) / len(values)
-    spread = total([(x - mean) * (x - mean) for x in values])
+    mean = math.fsum(values) / len(values)
+    spread = math.fsum((x - mean) ** 2 for x in values)
     # What doubles lose of squares around a mean far from zero, however small the spread is.
     allowed = SPREAD_ERROR * spread + FLOAT_ERROR * mean * mean * len(values)
     # Its root is a distance: by the triangle inequality it moves no farther than the values.
-    moved = total([(high - low) * (high - low) for low, high in zip(lows, highs, strict=True)])
+    moved = math.fsum((high - low) ** 2 for low, high in zip(lows, highs, strict=True))
     allowed += 2 * math.sqrt(spread * moved) + moved
-    if math.isfinite(allowed) and (served is None or not abs(served - spread) <= allowed):
+    # A row that is no number is none that Weir has written: it is beyond every bound.
+    if served is None or not abs(served - spread) <= allowed:
         yield "spread", served, spread
 
 

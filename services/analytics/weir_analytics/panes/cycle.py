@@ -304,12 +304,15 @@ class Cycle:
         return settled
 
     def _begin(self, batches: Sequence[Batch]) -> None:
-        """Make sure that ranges are of this log, and no dedup file of what they count again.
+        """Check that the log is the same, and delete dedup files of what is counted again.
 
-        Whoever has taken over meanwhile may have counted beyond them, and needs what is there.
+        Whoever has taken over meanwhile may have counted beyond that, and needs what is there.
 
         Raises:
             VerdictError: If the log is another, or a newer driver has started.
+            NewerFormatError: If a newer release has written meanwhile.
+            KafkaException: If no broker answered; the same for a TimeoutError.
+            OSError: If a file cannot be deleted.
         """
         self._same_log.check()
         stale = [path for batch in batches for path in self._frontier.stale(batch)]
@@ -317,6 +320,8 @@ class Cycle:
             self.stores.definitions.check_fence_now(self.footing.fence.fence)
             for path in stale:
                 path.unlink(missing_ok=True)
+        for batch in batches:
+            self._frontier.move(batch)
 
     def _settled(self, texts: Sequence[str], plan: AnyPlan, batch: Batch) -> Outcome:
         """Put the reports of a range's tasks together, and commit what none of them did."""

@@ -296,7 +296,7 @@ def files_of(folder: Path, kind: str, names: Iterable[str]) -> list[tuple[int, i
 def files_beyond(folder: Path, offset: int) -> list[Path]:
     """Return the runs and sieves that end behind an offset.
 
-    Where counting goes on there are none; where it has gone back, they tell of what comes again.
+    They tell of what comes again where counting has gone back to it.
     """
     names = names_in(folder)
     found = [*files_of(folder, RUN, names), *files_of(folder, SIEVE, names)]

@@ -74,17 +74,20 @@ class Frontier:
         self._ends: dict[tuple[str, int], int] = {}
 
     def stale(self, batch: Batch) -> list[Path]:
-        """Return the files of what a batch or one behind it counts again, and note its end.
+        """Return the files of what a batch, or one behind it, counts again.
 
         Nothing is looked up where its lane goes on.
         """
         found: list[Path] = []
-        for partition, end in batch.end.items():
+        for partition in batch.end:
             start = batch.start.get(partition, 0)
             if self._ends.get((batch.lane, partition)) != start:
                 found += files_beyond(dedup_folder(batch, partition), start)
-            self._ends[batch.lane, partition] = end
         return found
+
+    def move(self, batch: Batch) -> None:
+        """Take note of a batch that is to run, of which nothing stale is left."""
+        self._ends |= {(batch.lane, partition): end for partition, end in batch.end.items()}
 
 
 def state_before(
@@ -94,7 +97,7 @@ def state_before(
 
     Whoever is given holes must not let the batch be recorded before they are told: a repeat of a
     record that was not read would be counted twice. They are no error yet, so that those of all
-    partitions of a task are told at once. Such a state is not kept, nor is that of a dry run.
+    partitions of a task are told at once. Such a state is not kept.
 
     Args:
         batch: The batch; a repetition of it gets the same state.
@@ -112,7 +115,7 @@ def state_before(
     holes: list[Hole] = []
     if chain is None:
         run, holes = _read_back(batch, partition, first_at_ms)
-        if not holes and not batch.dry:
+        if not holes:  # also by a trial: who counts would read it again
             write_run(folder, run, batch.horizon_ms)
         chain = [run]
     older = searched(folder, chain, batch.horizon_ms, MAPPED)
