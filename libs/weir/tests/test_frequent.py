@@ -113,32 +113,40 @@ class TestWithout:
 
 
 class TestMoved:
-    def test_who_is_in_either_list_is_told(self) -> None:
-        """Who came into it, who is counted more, who was pushed out; not who is as before."""
-        was = {"a": 9, "b": 5, "c": 4, "d": 1}
-        now = {"a": 9, "b": 6, "c": 4, "d": 7}
-        assert moved(counted(was), counted(now), 3, 10) == [
-            Moved("d", (1, 1, 1), (7, 7, 7)),
-            Moved("b", (5, 5, 5), (6, 6, 6)),
-        ]
-        assert moved(counted(was), counted(now), 3, 1) == [Moved("d", (1, 1, 1), (7, 7, 7))]
-        assert moved(counted(was), counted(was), 3, 10) == []
+    def test_what_came_is_told_before_and_now(self) -> None:
+        """The one that came most often first, and no more than are asked for; no other text."""
+        was, came = {"a": 9, "b": 5, "c": 4}, {"d": 7, "b": 1}
+        now = merge_top([counted(was), counted(came)])
+        told = [Moved("d", (0, 0, 0), (7, 7, 7)), Moved("b", (5, 5, 5), (6, 6, 6))]
+        assert moved(counted(was), counted(came), now, 10) == told
+        assert moved(counted(was), counted(came), now, 1) == told[:1]
 
     def test_of_no_texts(self) -> None:
-        """A row that was not there, or had no text, had none of each."""
-        assert moved(None, counted({"a": 2}), 3, 10) == [Moved("a", (0, 0, 0), (2, 2, 2))]
-        assert moved(None, None, 3, 10) == []
+        """A row that was not there had none of each; where no text came none is told."""
+        one = counted({"a": 2})
+        assert moved(None, one, one, 10) == [Moved("a", (0, 0, 0), (2, 2, 2))]
+        assert moved(one, None, one, 10) == []
+
+    def test_what_the_sketch_forgets_was_known_before(self) -> None:
+        """One text too many, and no counter is left: it is told as one more all the same."""
+        was, came = counted({f"t{at}": 1 for at in range(capacity(LG_K))}), counted({"new": 1})
+        now = merge_top([was, came])
+        assert now == (13, b"")
+        assert moved(was, came, now, 10) == [Moved("new", (0, 0, 0), (1, 1, 1))]
+        assert moved(was, counted({"t3": 2}), Texts(14, b""), 10) == [
+            Moved("t3", (1, 1, 1), (3, 3, 3))
+        ]
 
     @given(st.lists(st.integers(0, 30), max_size=200), st.lists(st.integers(0, 30), max_size=60))
     def test_both_counts_lie_within_their_ends(self, first: list[int], late: list[int]) -> None:
-        """Of more texts than there is room for, too; what was counted comes before other ends."""
+        """Of more texts than there is room for, too; and none is told to have become less."""
         before, added = (Counter(f"t{n}" for n in drawn) for drawn in (first, late))
         was = counted(before) if before else None
-        more = counted(added) if added else None
-        now = merge_top([was, more])
-        found = moved(was, now, 5, 10)
-        for text, then, after in found:
+        came = counted(added) if added else None
+        for text, then, now in moved(was, came, merge_top([was, came]), 10):
             assert then[1] <= before[text] <= then[2]
-            assert after[1] <= before[text] + added[text] <= after[2]
-        still = [one.was[0] == one.now[0] for one in found]
-        assert still == sorted(still)
+            assert now[1] <= before[text] + added[text] <= now[2]
+            assert then[1] <= then[0] <= then[2]
+            assert now[1] <= now[0] <= now[2]
+            assert now[0] >= then[0]
+            assert now[1] >= then[1]

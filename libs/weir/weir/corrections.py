@@ -18,7 +18,7 @@ later have defaults, so that readers of two releases live together.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -117,7 +117,8 @@ class CorrectionRecord(msgspec.Struct, frozen=True, kw_only=True):
             in a record of a release before it was told, of a row that became part of `*`, and
             where a batch brought too many groups of late events of the tenant.
         shard: Whose row it is; 0 in a record of a release before it was told.
-        texts: What changed in its list of frequent texts, of some of them; see `texts_moved`.
+        texts: What changed in its list of frequent texts, of some of them, not decoded: a
+            dashboard keeps thousands of records, and tells few.
     """
 
     v: int = VERSION
@@ -138,7 +139,12 @@ class CorrectionRecord(msgspec.Struct, frozen=True, kw_only=True):
     sources_known: bool = True
     sources_exact: bool = False
     shard: int = 0
-    texts: list[Moved] = msgspec.field(default_factory=list)
+    texts: msgspec.Raw = msgspec.Raw(b"[]")
+
+    @property
+    def moved(self) -> list[Moved]:
+        """What changed in its list of frequent texts; see `texts_moved`."""
+        return _TEXTS.decode(self.texts)
 
     @property
     def key(self) -> str:
@@ -162,8 +168,14 @@ class CorrectionRecord(msgspec.Struct, frozen=True, kw_only=True):
         return (self.now.n if self.now else 0) - (self.was.n if self.was else 0)
 
 
+_TEXTS = msgspec.json.Decoder(list[Moved])
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(CorrectionRecord)
+
+
+def raw_texts(texts: Sequence[Moved]) -> msgspec.Raw:
+    """Return what a record keeps of changed texts."""
+    return msgspec.Raw(_ENCODER.encode(texts))
 
 
 def encode(record: CorrectionRecord) -> bytes:
@@ -178,4 +190,6 @@ def decode(value: bytes) -> CorrectionRecord:
         NewerFormatError: If a newer release wrote it.
         ValueError: If it is not one of this format.
     """
-    return _DECODER.decode(checked(value, "correction", VERSION))
+    record = _DECODER.decode(checked(value, "correction", VERSION))
+    # As it is decoded it is a part of the whole value, and would keep that.
+    return msgspec.structs.replace(record, texts=record.texts.copy())

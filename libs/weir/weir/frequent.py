@@ -105,7 +105,10 @@ def texts_union(sketches: Iterable[Texts]) -> OpenTexts:
     for texts in sketches:
         if texts.sketch:
             opened = ds.frequent_strings_sketch.deserialize(texts.sketch)
-            union = _merged(union, opened)
+            if union is None:
+                union = opened  # nobody else has it, so it needs no copy
+            else:
+                union.merge(opened)
     return OpenTexts(sum(texts.events for texts in sketches), union)
 
 
@@ -167,22 +170,31 @@ def without(texts: Texts, is_gone: Callable[[str], bool]) -> Texts:
     return Texts(texts.events, bytes(head) + numbers + b"".join(text for _n, text in kept))
 
 
-def moved(before: Texts | None, after: Texts | None, n: int, most: int) -> list[Moved]:
-    """Return what changed of the texts that are among the `n` most frequent, before or after.
+def moved(before: Texts | None, added: Texts | None, after: Texts | None, most: int) -> list[Moved]:
+    """Return how often the texts that came most often of late came before, and come now.
+
+    A sketch that is full forgets, and may know less of a text than before. But a count only
+    grows, and by what came: so the ends in each of the three narrow those in the others.
 
     Args:
         before: What was counted before; None: no text.
-        after: The same and more.
-        n: How many texts a list has.
-        most: How many texts are returned at most: those that were counted more often now come
-            before those of which only the ends have moved, and then the more frequent ones.
+        added: What came; None: no text.
+        after: Both.
+        most: How many texts are returned at most; the one that came most often first.
     """
-    was, now = (texts_union([] if one is None else [one]) for one in (before, after))
-    listed = {item.text for texts in (was, now) for item in top_of(texts, n).items}
-    found = (Moved(text, _ends(was, text), _ends(now, text)) for text in listed)
-    changed = [one for one in found if one.was != one.now]
-    changed.sort(key=lambda one: (one.was[0] == one.now[0], -one.now[0], one.text))
-    return changed[:most]
+    was, came, now = (texts_union([] if one is None else [one]) for one in (before, added, after))
+    return [_moved(item.text, was, came, now) for item in top_of(came, most).items]
+
+
+def _moved(text: str, was: OpenTexts, came: OpenTexts, now: OpenTexts) -> Moved:
+    then, then_low, then_high = _ends(was, text)
+    _more, more_low, more_high = _ends(came, text)
+    count, low, high = _ends(now, text)
+    low, high = max(low, then_low + more_low), min(high, then_high + more_high)
+    then_low, then_high = max(then_low, low - more_high), min(then_high, high - more_low)
+    then = min(max(then, then_low), then_high)
+    count = min(max(count, low, then + more_low), high)
+    return Moved(text, (then, then_low, then_high), (count, low, high))
 
 
 def _ends(texts: OpenTexts, text: str) -> tuple[int, int, int]:

@@ -140,8 +140,8 @@ def check_estimates(world: World, vid: int) -> int:
         assert one.now is not None
         assert one.now.estimates == estimates_of(held[place], ("p95", "distinct")), place
         listed = {text: counts for text, *counts in top_in(held[place])}
-        assert {text: [*now] for text, _was, now in one.texts}.items() <= listed.items(), place
-        assert all(was < now for _text, was, now in one.texts), place
+        assert {text: [*now] for text, _was, now in one.moved}.items() <= listed.items(), place
+        assert all(was < now for _text, was, now in one.moved), place
     return sum("p95" in (one.now.estimates or {}) for one in newest.values() if one.now)
 
 
@@ -184,7 +184,7 @@ def test_first_final_value_and_corrections_are_the_value_now(world: World, job: 
     assert check_estimates(world, vid) > 10
     assert {one.shard for one in kept_once(world) if one.series == OTHER} == {0, 1}
     corrections = [one for one in kept_once(world) if one.vid == vid]
-    assert all(one.texts for one in corrections if one.now is not None)
+    assert all(one.moved for one in corrections if one.now is not None)
     assert {one.metric for one in corrections} == {"prompt"}
     assert any(one.was is None for one in corrections)
     assert all(one.final_ms <= one.received_ms for one in corrections)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from weir.frequent import Moved, moved
+from weir.frequent import Moved, Texts, moved
 from weir.query.aggregates import Aggregate, Percentile
 from weir.query.aggregates_of_texts import Distinct, Frequent, Members
 from weir.query.named import aggregate_named, short_name
@@ -18,18 +18,13 @@ from weir.rows import Row
 from weir.sketches import Bounded
 
 _OF_SKETCHES: Final = (Percentile, Distinct, Members, Frequent)
-# A list has up to a hundred texts, and is told before and after for each row that changed.
-MOST_TEXTS: Final = 10
+# Late events may change thousands of rows, and each is told.
+MOST_TEXTS: Final = 5
 
 
 def estimated(declared: Iterable[str]) -> tuple[str, ...]:
-    """Return by which names those of a metric's aggregates are asked that sketches answer.
-
-    A `top` stays as it is declared, since that says how long its list is.
-    """
-    names = dict.fromkeys(
-        one if isinstance(_aggregate(one), Frequent) else short_name(one) for one in declared
-    )
+    """Return by which names those of a metric's aggregates are asked that sketches answer."""
+    names = dict.fromkeys(map(short_name, declared))
     return tuple(name for name in names if isinstance(_aggregate(name), _OF_SKETCHES))
 
 
@@ -38,26 +33,31 @@ def estimates_of(row: Row, names: Iterable[str]) -> dict[str, Bounded]:
     found: dict[str, Bounded] = {}
     for name in names:
         aggregate = _aggregate(name)
-        value = None if aggregate is None else aggregate.read(aggregate.of([row]))
+        if aggregate is None or isinstance(aggregate, Frequent):
+            continue  # a list is no number
+        value = aggregate.read(aggregate.of([row]))
         if value is not None:
             found[name] = value
     return found
 
 
-def texts_moved(was: Row | None, now: Row | None, names: Iterable[str]) -> list[Moved]:
-    """Return what changed in the list of frequent texts of a row, `MOST_TEXTS` of it at most.
+def texts_moved(was: Row | None, added: Row, now: Row, names: Iterable[str]) -> list[Moved]:
+    """Return what late events changed in the list of frequent texts of a row; see `moved`.
 
     Args:
         was: The row before; None: there was none.
-        now: The row after; None: it is none of its own any more, so nothing is told.
+        added: What came late.
+        now: Both.
         names: What `estimated` returned.
     """
-    lists = (one for one in map(_aggregate, names) if isinstance(one, Frequent))
-    asked = next(lists, None)
-    if asked is None or now is None:
+    came = _top_in(added)
+    if came is None or not any(isinstance(_aggregate(name), Frequent) for name in names):
         return []
-    before, after = (row.further.top if row and row.further else None for row in (was, now))
-    return moved(before, after, asked.items, MOST_TEXTS)
+    return moved(_top_in(was), came, _top_in(now), MOST_TEXTS)
+
+
+def _top_in(row: Row | None) -> Texts | None:
+    return None if row is None or row.further is None else row.further.top
 
 
 @lru_cache(maxsize=1_000)

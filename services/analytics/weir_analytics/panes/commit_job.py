@@ -150,11 +150,11 @@ class CommitJob:
     dry: bool = False
 
 
-class Correction(msgspec.Struct, frozen=True):
+class Correction(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a commit changed in a row that was final.
 
     `was` is None for a row that did not exist, `now` for one that was merged into
-    `other`. `texts`: what of its list of frequent texts.
+    `other`. `texts`: what changed in its list of frequent texts, of some of them.
     """
 
     vid: int

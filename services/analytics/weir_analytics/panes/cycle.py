@@ -311,7 +311,8 @@ class Cycle:
         Raises:
             VerdictError: If the log is another, or a newer driver has started.
             NewerFormatError: If a newer release has written meanwhile.
-            KafkaException: If no broker answered; the same for a TimeoutError.
+            KafkaException: If no broker answered.
+            TimeoutError: If what was written to the definitions did not come.
             OSError: If a file cannot be deleted.
         """
         self._same_log.check()

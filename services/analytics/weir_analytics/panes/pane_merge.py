@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from weir import rows
 from weir.corrections import Figures
+from weir.frequent import Moved
 from weir.query.estimates import texts_moved
 from weir.rows import Row
 from weir.series import OTHER, first_value, series_digest
@@ -200,31 +201,46 @@ def _was_final(pane: Pane, job: CommitJob) -> bool:
 
 
 def corrections_of(
-    pane: Pane, read: PaneRead, change: PaneChange, sketched: Sequence[str] = ()
+    pane: Pane,
+    read: PaneRead,
+    arriving: Mapping[str, Row],
+    change: PaneChange,
+    sketched: Sequence[str] = (),
+    most_with_texts: int = 0,
 ) -> list[Correction]:
     """Return what a change to a final pane corrects, row by row.
 
     Args:
         pane: The pane.
         read: What it held.
+        arriving: What came.
         change: What is done to it.
         sketched: Aggregates of which it is told what the rows' sketches said, and say now.
+        most_with_texts: Of how many rows at most it is told what changed in their lists of frequent
+            texts. Of the row of all others it never is: each shard has one, and of a text in one of
+            them nobody knows how often it is in another.
     """
     stored = read.stored if read.other is None else {**read.stored, OTHER: read.other}
-    changed = {**dict(sorted(change.rows.items())), **dict.fromkeys(change.evicted)}
 
-    def row(packed: bytes | None) -> Row | None:
-        return None if packed is None else rows.decode(packed)
+    def told(series: str, packed: bytes, *, with_texts: bool) -> Correction:
+        before = stored.get(series)
+        was, now = None if before is None else rows.decode(before), rows.decode(packed)
+        figures = None if was is None else Figures.of(was, sketched)
+        texts: list[Moved] = []
+        if with_texts and series != OTHER:
+            texts = texts_moved(was, arriving[series], now, sketched)
+        return Correction(*pane, series, figures, Figures.of(now, sketched), texts)
 
-    def told(one: Row | None) -> Figures | None:
-        return None if one is None else Figures.of(one, sketched)
-
-    found = []
-    for series, packed in changed.items():
-        was, now = row(stored.get(series)), row(packed)
-        texts = texts_moved(was, now, sketched)
-        found.append(Correction(*pane, series, told(was), told(now), texts))
-    return found
+    done: list[Correction] = []
+    for series, packed in sorted(change.rows.items()):
+        one = told(series, packed, with_texts=most_with_texts > 0)
+        most_with_texts -= bool(one.texts)
+        done.append(one)
+    gone = [
+        Correction(*pane, series, Figures.of(rows.decode(stored[series]), sketched), None)
+        for series in change.evicted
+    ]
+    return done + gone
 
 
 def series_by_version(grouped: Mapping[Pane, Mapping[str, Row]]) -> dict[int, Sequence[str]]:

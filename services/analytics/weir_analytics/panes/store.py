@@ -67,6 +67,9 @@ __all__ = ["CommitJob", "Committed", "Limits", "Pane", "Part", "ShardStore", "St
 
 MAX_TRIES: Final = 20
 MAX_SILENCES: Final = 3
+# Of so many rows that a commit corrects it is told what changed in their lists of frequent texts:
+# some hundred KB of an outbox, and 1.5 MB at most.
+MOST_WITH_TEXTS: Final = 1_000
 
 LOG = structlog.get_logger()
 
@@ -186,13 +189,20 @@ class ShardStore:
         read_at = self._clock.monotonic_s()
         changes: dict[Pane, PaneChange] = {}
         untold = UntoldPanes(job.untold)
+        texts_left = MOST_WITH_TEXTS
         for pane, arriving in grouped.items():
             cap = cap_of(job.limits[pane.vid], job.shards)
             change = changes[pane] = merge_pane(reads[pane], arriving, cap)
             if is_corrected(pane, job, untold):
                 change.corrections = corrections_of(
-                    pane, reads[pane], change, job.limits[pane.vid].sketched
+                    pane,
+                    reads[pane],
+                    arriving,
+                    change,
+                    job.limits[pane.vid].sketched,
+                    texts_left,
                 )
+                texts_left -= sum(bool(one.texts) for one in change.corrections)
             note_step()
         merged_at = self._clock.monotonic_s()
         if job.dry:

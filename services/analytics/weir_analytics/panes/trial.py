@@ -4,7 +4,7 @@ A definition may be one of which a plan can be made, and that ends its task all 
 certain records come: by an error, for want of memory, or since one step of it takes for ever. All
 versions are counted by one task, so that would hold up everybody.
 
-A trial is a run of one task that writes nothing. What it fails with is its answer, so it is no
+A trial is a run of one task that commits nothing. What it fails with is its answer, so it is no
 failed job of Spark, which would be run four times, with a minute for each if it hangs.
 
 It reads the log and the store as any other run does, and these may fail now and then. So what it

@@ -16,7 +16,7 @@ export const lateWords = {
     texts: "top",
     sources: "sources",
   },
-  more: (n: number) => `and ${n} more`,
+  others: "and others",
   all: "all",
   other: "other",
   gone: "other",

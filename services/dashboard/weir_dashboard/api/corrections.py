@@ -68,7 +68,7 @@ def told(here: Context, kept: Iterable[Kept]) -> Iterable[Correction]:
         model = definition.metric if definition is not None else None
         texts = [
             TextChange(text=text, was=_ends(was), now=_ends(now))
-            for text, was, now in one.record.texts
+            for text, was, now in one.record.moved
             if gone is None or not gone.is_one(text)
         ]
         yield _told(one, model, texts)

@@ -166,8 +166,7 @@ def added_up(kept: Iterable[Kept]) -> list[Kept]:
 def _both(one: CorrectionRecord, other: CorrectionRecord) -> CorrectionRecord:
     """Return a change of two rows; who sent late events is told by the pane, so by either."""
     told = max(one, other, key=lambda record: (record.sources_exact, record.sources_known))
-    # Of a text in the list of one row nobody knows how often it is in the other.
-    return replace(told, was=added(one.was, other.was), now=added(one.now, other.now), texts=[])
+    return replace(told, was=added(one.was, other.was), now=added(one.now, other.now))
 
 
 def finest(kept: Sequence[Kept]) -> list[Kept]:

@@ -1701,8 +1701,9 @@ export interface components {
          *     pane was final. `sources`: who sent how many of these events, if `sources_exact`. Else possible
          *     sources: who sent how many late events of the metric's types into the pane's time in that
          *     batch, whatever its `where` and this series, so each number is an upper bound.
-         *     `sources_known`: none is missing, so a single one is the one. `texts`: what changed of a `top`,
-         *     of ten texts at most, those that came more often now first; of `other` with several shards none.
+         *     `sources_known`: none is missing, so a single one is the one. `texts`: of a metric
+         *     with `top`, at most five texts of these events, the one that came most often among them first;
+         *     none of `other`, nor where one batch corrected more rows than are told of.
          */
         Correction: {
             /** By */
@@ -3334,7 +3335,7 @@ export interface components {
         };
         /**
          * TextChange
-         * @description How often one text of a list of frequent ones came, before and after.
+         * @description How often a text of late events came before them, and how often with them.
          */
         TextChange: {
             now: components["schemas"]["Estimate"];

@@ -1,5 +1,12 @@
 import { expect, test } from "vitest";
-import { figureNames, figureOf, hasTexts, nameOf, sourcesOf } from "../../src/pages/metric/late";
+import {
+  figureNames,
+  figureOf,
+  hasTexts,
+  nameOf,
+  sourcesOf,
+  textsOf,
+} from "../../src/pages/metric/late";
 
 test("a series is called by the values of its dimensions", () => {
   expect(nameOf({ by: { region: "eu", route: null }, other: false })).toBe("eu · null");
@@ -46,4 +53,11 @@ test("a figure is exact, worked out, an estimate with its ends, or not there", (
   expect(figureOf({ ...ROW, count: 0 }, "avg")).toBeNull();
   expect(figureOf(ROW, "p50")).toBeNull();
   expect(figureOf(null, "count")).toBeNull();
+});
+
+test("texts are told as they came, the empty one by a word, and of a release before none", () => {
+  const ends = { value: 1, low: 1, high: 2 };
+  const texts = ["/a", ""].map((text) => ({ text, was: ends, now: ends }));
+  expect(textsOf({ texts }).map(({ text }) => text)).toEqual(["/a", "(empty text)"]);
+  expect(textsOf({})).toEqual([]);
 });

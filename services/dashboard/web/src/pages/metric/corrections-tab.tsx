@@ -10,7 +10,7 @@ import { clockOn, lengthWords, span } from "../../lib/time";
 import { zone } from "../../lib/view";
 import { nowMs } from "../../live/live";
 import { lateWords } from "../../messages.late.en";
-import { type Figure, figureNames, figureOf, hasTexts, nameOf, sourcesOf } from "./late";
+import { type Figure, figureNames, figureOf, hasTexts, nameOf, sourcesOf, textsOf } from "./late";
 
 const RELOAD_MS = 4_000;
 const LATENESS_MS = 60_000;
@@ -108,7 +108,7 @@ function Row({ one, names, withTexts }: RowProps) {
           gone={one.now === null}
         />
       ))}
-      {withTexts && <TextsCell texts={one.texts} />}
+      {withTexts && <TextsCell one={one} />}
       <td class="s" title={one.sources_exact ? lateWords.exactly : lateWords.upTo}>
         {sourcesOf(one)}
       </td>
@@ -116,20 +116,28 @@ function Row({ one, names, withTexts }: RowProps) {
   );
 }
 
-/** Shows the first text of a list that came more often, and how many more did; all as its title. */
-function TextsCell({ texts }: Pick<Correction, "texts">) {
-  const [first] = texts;
+// A row has one line: of more texts that there are others, and those that are told as its title.
+const SHOWN = 2;
+
+/** Shows how often texts of late events came before and now, as figures are shown. */
+function TextsCell({ one }: { one: Correction }) {
+  const texts = textsOf(one);
   const all = texts.map(({ text, was, now }) => `${text} ${inFull(was)} → ${inFull(now)}`);
   return (
     <td class="s" title={all.join("\n")}>
-      {first && (
-        <>
-          <span class="mono text">{first.text}</span>{" "}
-          <span class="t3">{`${told(first.was)} → `}</span>
-          <b>{told(first.now)}</b>
-          {all.length > 1 && <span class="t3">{` ${lateWords.more(all.length - 1)}`}</span>}
-        </>
-      )}
+      {texts.slice(0, SHOWN).map(({ text, was, now }) => (
+        <span key={text} class="of-text">
+          <span class="mono">{text}</span>
+          <span>
+            <span class="t3">{`${told(was)} → `}</span>
+            <b>{told(now)}</b>
+            {isEstimate(now) && (
+              <span class="t3">{` ${lateWords.ends(short(now.low), short(now.high))}`}</span>
+            )}
+          </span>
+        </span>
+      ))}
+      {texts.length > SHOWN && <span class="t3">{lateWords.others}</span>}
     </td>
   );
 }

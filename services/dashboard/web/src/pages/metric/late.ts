@@ -1,6 +1,7 @@
 /** What a metric's page says of late events. Pure. */
 import type { Correction } from "../../api/shapes";
 import { lateWords } from "../../messages.late.en";
+import { metricWords } from "../../messages.metrics.en";
 
 /** Returns what a corrected series is called: its dimensions' values. */
 export function nameOf({ by, other }: Pick<Correction, "by" | "other">): string {
@@ -20,6 +21,14 @@ export function sourcesOf(
   return isCertain ? names : lateWords.possibly(names);
 }
 
+/** Returns what changed of a list of frequent texts; a release before tells of none. */
+export function textsOf({ texts }: Partial<Pick<Correction, "texts">>): Correction["texts"] {
+  return (texts ?? []).map((one) => ({
+    ...one,
+    text: one.text === "" ? metricWords.metric.top.empty : one.text,
+  }));
+}
+
 type RowFigures = NonNullable<Correction["now"]>;
 
 /** A figure and between what it lies; of what is exact all three are one. */
@@ -29,7 +38,7 @@ export interface Figure {
   readonly high: number;
 }
 
-/** Returns of which figures of a metric's panes before and after is told: how many first. */
+/** Returns the figures that are told before and after; how many events first, and no lists. */
 export function figureNames(aggregates: readonly string[]): readonly string[] {
   const names = aggregates.map(shortName).filter((name) => name !== "rate" && name !== "top");
   return [...new Set(["count", ...names])];
