@@ -107,3 +107,10 @@ def test_rows_taken_as_one_add_up(
     """With values, of a metric without them, and where one or both do not exist."""
     assert added(one, other) == both
     assert added(other, one) == both
+
+
+@pytest.mark.parametrize("texts", [b"null", b'[["a"]]', b'[["a",[1,1],[2,2,2]]]', b"{}"])
+def test_texts_that_cannot_be_told_are_found_when_they_are_read(texts: bytes) -> None:
+    """A record that is kept is shown later, to many at once."""
+    with pytest.raises(ValueError, match="Expected"):
+        decode(WRITTEN[:-1] + b',"texts":' + texts + b"}")

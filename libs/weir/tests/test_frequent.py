@@ -137,6 +137,17 @@ class TestMoved:
             Moved("t3", (1, 1, 1), (3, 3, 3))
         ]
 
+    def test_one_that_came_is_told_as_one_more(self) -> None:
+        """Where the sketch is full a counter begins with all that a text may have had before."""
+        full = ds.frequent_strings_sketch(LG_K)
+        for at in range(40):
+            full.update(f"t{at}", 5)
+        was = texts_of(200, bytes(full.serialize()))
+        came = counted({"new": 1})
+        ((_text, then, now),) = moved(was, came, merge_top([was, came]), 10)
+        assert then[2] > 1, "it may have come before"
+        assert now == (then[0] + 1, then[1] + 1, then[2] + 1)
+
     @given(st.lists(st.integers(0, 30), max_size=200), st.lists(st.integers(0, 30), max_size=60))
     def test_both_counts_lie_within_their_ends(self, first: list[int], late: list[int]) -> None:
         """Of more texts than there is room for, too; and none is told to have become less."""
@@ -148,5 +159,7 @@ class TestMoved:
             assert now[1] <= before[text] + added[text] <= now[2]
             assert then[1] <= then[0] <= then[2]
             assert now[1] <= now[0] <= now[2]
-            assert now[0] >= then[0]
             assert now[1] >= then[1]
+            assert came is not None
+            least, most = next(m.now[1:] for m in moved(None, came, came, 100) if m.text == text)
+            assert then[0] + least <= now[0] <= then[0] + most

@@ -117,8 +117,8 @@ class CorrectionRecord(msgspec.Struct, frozen=True, kw_only=True):
             in a record of a release before it was told, of a row that became part of `*`, and
             where a batch brought too many groups of late events of the tenant.
         shard: Whose row it is; 0 in a record of a release before it was told.
-        texts: What changed in its list of frequent texts, of some of them, not decoded: a
-            dashboard keeps thousands of records, and tells few.
+        texts: How often texts of the late events came before and now, of a few of them, not
+            decoded: a dashboard keeps thousands of records, and tells few.
     """
 
     v: int = VERSION
@@ -143,7 +143,7 @@ class CorrectionRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def moved(self) -> list[Moved]:
-        """What changed in its list of frequent texts; see `texts_moved`."""
+        """How often texts of the late events came before and now; see `texts_moved`."""
         return _TEXTS.decode(self.texts)
 
     @property
@@ -191,5 +191,6 @@ def decode(value: bytes) -> CorrectionRecord:
         ValueError: If it is not one of this format.
     """
     record = _DECODER.decode(checked(value, "correction", VERSION))
+    _TEXTS.decode(record.texts)  # what is wrong with them is found now, and not when they are told
     # As it is decoded it is a part of the whole value, and would keep that.
     return msgspec.structs.replace(record, texts=record.texts.copy())

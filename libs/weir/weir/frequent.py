@@ -174,7 +174,8 @@ def moved(before: Texts | None, added: Texts | None, after: Texts | None, most: 
     """Return how often the texts that came most often of late came before, and come now.
 
     A sketch that is full forgets, and may know less of a text than before. But a count only
-    grows, and by what came: so the ends in each of the three narrow those in the others.
+    grows, and by what came: so the ends in each of the three narrow those in the others. Of a
+    text that was taken out of a sketch (`without`) the ends say nothing.
 
     Args:
         before: What was counted before; None: no text.
@@ -188,12 +189,14 @@ def moved(before: Texts | None, added: Texts | None, after: Texts | None, most: 
 
 def _moved(text: str, was: OpenTexts, came: OpenTexts, now: OpenTexts) -> Moved:
     then, then_low, then_high = _ends(was, text)
-    _more, more_low, more_high = _ends(came, text)
+    _, more_low, more_high = _ends(came, text)
     count, low, high = _ends(now, text)
     low, high = max(low, then_low + more_low), min(high, then_high + more_high)
     then_low, then_high = max(then_low, low - more_high), min(then_high, high - more_low)
-    then = min(max(then, then_low), then_high)
-    count = min(max(count, low, then + more_low), high)
+    # What is told of both differs by what may have come, and of now it is what the list says.
+    count = min(max(count, low), high)
+    then = min(max(then, then_low, count - more_high), then_high)
+    count = max(count, then + more_low)
     return Moved(text, (then, then_low, then_high), (count, low, high))
 
 

@@ -55,11 +55,11 @@ def test_rows_of_their_own_are_told(client: redis.Redis, shard: ShardStore) -> N
     ]
 
 
-def test_no_more_rows_than_are_set(
+def test_no_more_bytes_than_are_set(
     client: redis.Redis, shard: ShardStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An entry of an outbox is one value in Redis; the next commit has one of its own."""
-    monkeypatch.setattr(store, "MOST_WITH_TEXTS", 1)
+    monkeypatch.setattr(store, "TEXTS_BYTES", 1)
     assert late(client, shard, 0, *OWN) == [
         ("=a", [Moved("x", (0, 0, 0), (1, 1, 1))]),
         ("=b", []),

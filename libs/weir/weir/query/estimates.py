@@ -42,7 +42,7 @@ def estimates_of(row: Row, names: Iterable[str]) -> dict[str, Bounded]:
 
 
 def texts_moved(was: Row | None, added: Row, now: Row, names: Iterable[str]) -> list[Moved]:
-    """Return what late events changed in the list of frequent texts of a row; see `moved`.
+    """Return how often texts of late events came in a row before and now; see `moved`.
 
     Args:
         was: The row before; None: there was none.

@@ -154,7 +154,7 @@ class Correction(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a commit changed in a row that was final.
 
     `was` is None for a row that did not exist, `now` for one that was merged into
-    `other`. `texts`: what changed in its list of frequent texts, of some of them.
+    `other`. `texts`: how often texts of the late events came before and now, of a few of them.
     """
 
     vid: int

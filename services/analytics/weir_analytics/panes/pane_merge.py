@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from weir import rows
-from weir.corrections import Figures
+from weir.corrections import Figures, raw_texts
 from weir.frequent import Moved
 from weir.query.estimates import texts_moved
 from weir.rows import Row
@@ -206,7 +206,7 @@ def corrections_of(
     arriving: Mapping[str, Row],
     change: PaneChange,
     sketched: Sequence[str] = (),
-    most_with_texts: int = 0,
+    texts_left: int = 0,
 ) -> list[Correction]:
     """Return what a change to a final pane corrects, row by row.
 
@@ -216,9 +216,9 @@ def corrections_of(
         arriving: What came.
         change: What is done to it.
         sketched: Aggregates of which it is told what the rows' sketches said, and say now.
-        most_with_texts: Of how many rows at most it is told what changed in their lists of frequent
-            texts. Of the row of all others it never is: each shard has one, and of a text in one of
-            them nobody knows how often it is in another.
+        texts_left: Bytes: until so much is told of how often texts of late events came, it is, row
+            by row. Of the row of all others it never is: each shard has one, and of a text in one
+            of them nobody knows how often it is in another.
     """
     stored = read.stored if read.other is None else {**read.stored, OTHER: read.other}
 
@@ -233,14 +233,19 @@ def corrections_of(
 
     done: list[Correction] = []
     for series, packed in sorted(change.rows.items()):
-        one = told(series, packed, with_texts=most_with_texts > 0)
-        most_with_texts -= bool(one.texts)
+        one = told(series, packed, with_texts=texts_left > 0)
+        texts_left -= size_of_texts(one)
         done.append(one)
     gone = [
         Correction(*pane, series, Figures.of(rows.decode(stored[series]), sketched), None)
         for series in change.evicted
     ]
     return done + gone
+
+
+def size_of_texts(one: Correction) -> int:
+    """Return about how many bytes the texts of a correction take."""
+    return len(raw_texts(one.texts)) if one.texts else 0
 
 
 def series_by_version(grouped: Mapping[Pane, Mapping[str, Row]]) -> dict[int, Sequence[str]]:

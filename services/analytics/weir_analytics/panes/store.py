@@ -49,6 +49,7 @@ from weir_analytics.panes.pane_merge import (
     group_parts,
     is_corrected,
     merge_pane,
+    size_of_texts,
 )
 from weir_analytics.panes.pane_reader import Head, PaneReader
 from weir_analytics.panes.series_ids import SeriesIds
@@ -67,9 +68,8 @@ __all__ = ["CommitJob", "Committed", "Limits", "Pane", "Part", "ShardStore", "St
 
 MAX_TRIES: Final = 20
 MAX_SILENCES: Final = 3
-# Of so many rows that a commit corrects it is told what changed in their lists of frequent texts:
-# some hundred KB of an outbox, and 1.5 MB at most.
-MOST_WITH_TEXTS: Final = 1_000
+# Of texts the corrections of a commit tell so many bytes: they are in one value of the outbox.
+TEXTS_BYTES: Final = 1_000_000
 
 LOG = structlog.get_logger()
 
@@ -189,7 +189,7 @@ class ShardStore:
         read_at = self._clock.monotonic_s()
         changes: dict[Pane, PaneChange] = {}
         untold = UntoldPanes(job.untold)
-        texts_left = MOST_WITH_TEXTS
+        texts_left = TEXTS_BYTES
         for pane, arriving in grouped.items():
             cap = cap_of(job.limits[pane.vid], job.shards)
             change = changes[pane] = merge_pane(reads[pane], arriving, cap)
@@ -202,7 +202,7 @@ class ShardStore:
                     job.limits[pane.vid].sketched,
                     texts_left,
                 )
-                texts_left -= sum(bool(one.texts) for one in change.corrections)
+                texts_left -= sum(map(size_of_texts, change.corrections))
             note_step()
         merged_at = self._clock.monotonic_s()
         if job.dry:

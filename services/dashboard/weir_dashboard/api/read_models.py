@@ -237,7 +237,7 @@ class Correction(Told):
     batch, whatever its `where` and this series, so each number is an upper bound.
     `sources_known`: none is missing, so a single one is the one. `texts`: of a metric
     with `top`, at most five texts of these events, the one that came most often among them first;
-    none of `other`, nor where one batch corrected more rows than are told of.
+    none of `other`, nor once a batch has told a megabyte of them, nor of who was erased.
     """
 
     seq: int

@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from msgspec import Raw
 from msgspec.structs import replace
 from weir.corrections import CorrectionRecord, added
 from weir.series import OTHER
@@ -166,7 +167,9 @@ def added_up(kept: Iterable[Kept]) -> list[Kept]:
 def _both(one: CorrectionRecord, other: CorrectionRecord) -> CorrectionRecord:
     """Return a change of two rows; who sent late events is told by the pane, so by either."""
     told = max(one, other, key=lambda record: (record.sources_exact, record.sources_known))
-    return replace(told, was=added(one.was, other.was), now=added(one.now, other.now))
+    # Of texts none is known of both.
+    none, figures = Raw(b"[]"), (added(one.was, other.was), added(one.now, other.now))
+    return replace(told, was=figures[0], now=figures[1], texts=none)
 
 
 def finest(kept: Sequence[Kept]) -> list[Kept]:

@@ -125,8 +125,8 @@ function TextsCell({ one }: { one: Correction }) {
   const all = texts.map(({ text, was, now }) => `${text} ${inFull(was)} → ${inFull(now)}`);
   return (
     <td class="s" title={all.join("\n")}>
-      {texts.slice(0, SHOWN).map(({ text, was, now }) => (
-        <span key={text} class="of-text">
+      {texts.slice(0, SHOWN).map(({ text, was, now }, at) => (
+        <span key={`${at}`} class="of-text">
           <span class="mono">{text}</span>
           <span>
             <span class="t3">{`${told(was)} → `}</span>

@@ -21,7 +21,7 @@ export function sourcesOf(
   return isCertain ? names : lateWords.possibly(names);
 }
 
-/** Returns what changed of a list of frequent texts; a release before tells of none. */
+/** Returns how often texts of late events came before and now; a release before tells of none. */
 export function textsOf({ texts }: Partial<Pick<Correction, "texts">>): Correction["texts"] {
   return (texts ?? []).map((one) => ({
     ...one,
@@ -44,7 +44,7 @@ export function figureNames(aggregates: readonly string[]): readonly string[] {
   return [...new Set(["count", ...names])];
 }
 
-/** Returns whether a metric has a list of frequent texts, of which changes are told as well. */
+/** Returns whether a metric has a list of frequent texts: then it is told of texts as well. */
 export function hasTexts(aggregates: readonly string[]): boolean {
   return aggregates.some((name) => shortName(name) === "top");
 }
