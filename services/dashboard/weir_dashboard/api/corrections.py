@@ -67,15 +67,15 @@ def told(here: Context, kept: Iterable[Kept]) -> Iterable[Correction]:
         definition = here.catalog.folded.by_vid(one.record.vid)
         model = definition.metric if definition is not None else None
         texts = [
-            TextChange(text=text, was=_ends(was), now=_ends(now))
+            TextChange(text=text, was=_estimate(was), now=_estimate(now))
             for text, was, now in one.record.moved
             if gone is None or not gone.is_one(text)
         ]
         yield _told(one, model, texts)
 
 
-def _ends(counted: tuple[int, int, int]) -> Estimate:
-    value, low, high = counted
+def _estimate(bounded: tuple[float, float, float]) -> Estimate:
+    value, low, high = bounded
     return Estimate(value=value, low=low, high=high)
 
 
@@ -119,8 +119,5 @@ def _figures(row: Figures | None) -> RowFigures | None:
         max=row.max,
         stddev=row.stddev,
         last=last,
-        estimates={
-            name: Estimate(value=one.value, low=one.low, high=one.high)
-            for name, one in (row.estimates or {}).items()
-        },
+        estimates={name: _estimate(one) for name, one in (row.estimates or {}).items()},
     )

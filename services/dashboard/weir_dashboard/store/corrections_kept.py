@@ -167,9 +167,8 @@ def added_up(kept: Iterable[Kept]) -> list[Kept]:
 def _both(one: CorrectionRecord, other: CorrectionRecord) -> CorrectionRecord:
     """Return a change of two rows; who sent late events is told by the pane, so by either."""
     told = max(one, other, key=lambda record: (record.sources_exact, record.sources_known))
-    # Of texts none is known of both.
-    none, figures = Raw(b"[]"), (added(one.was, other.was), added(one.now, other.now))
-    return replace(told, was=figures[0], now=figures[1], texts=none)
+    was, now = added(one.was, other.was), added(one.now, other.now)
+    return replace(told, was=was, now=now, texts=Raw(b"[]"))  # of texts none is known of both
 
 
 def finest(kept: Sequence[Kept]) -> list[Kept]:
