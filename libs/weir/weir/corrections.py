@@ -32,6 +32,7 @@ from weir.series import OTHER
 from weir.sketches import Bounded
 
 VERSION: Final = 1
+NO_TEXTS: Final = msgspec.Raw(b"[]")
 
 
 class Figures(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -139,12 +140,12 @@ class CorrectionRecord(msgspec.Struct, frozen=True, kw_only=True):
     sources_known: bool = True
     sources_exact: bool = False
     shard: int = 0
-    texts: msgspec.Raw = msgspec.Raw(b"[]")
+    texts: msgspec.Raw = NO_TEXTS
 
     @property
     def moved(self) -> list[Moved]:
         """How often texts of the late events came before and now; see `texts_moved`."""
-        return _TEXTS.decode(self.texts)
+        return decode_texts(self.texts)
 
     @property
     def key(self) -> str:
@@ -175,7 +176,16 @@ _DECODER = msgspec.json.Decoder(CorrectionRecord)
 
 def raw_texts(texts: Sequence[Moved]) -> msgspec.Raw:
     """Return what a record keeps of changed texts."""
-    return msgspec.Raw(_ENCODER.encode(texts))
+    return msgspec.Raw(_ENCODER.encode(texts)) if texts else NO_TEXTS
+
+
+def decode_texts(raw: msgspec.Raw) -> list[Moved]:
+    """Return the changed texts that `raw_texts` was told.
+
+    Raises:
+        ValueError: If it is none of this format.
+    """
+    return _TEXTS.decode(raw)
 
 
 def encode(record: CorrectionRecord) -> bytes:
@@ -191,6 +201,6 @@ def decode(value: bytes) -> CorrectionRecord:
         ValueError: If it is not one of this format.
     """
     record = _DECODER.decode(checked(value, "correction", VERSION))
-    _TEXTS.decode(record.texts)  # what is wrong with them is found now, and not when they are told
+    decode_texts(record.texts)  # what is wrong with them is found now, and not when they are told
     # As it is decoded it is a part of the whole value, and would keep that.
     return msgspec.structs.replace(record, texts=record.texts.copy())

@@ -9,6 +9,7 @@ import datasketches as ds
 import pytest
 import redis
 from weir.commit import Verdict
+from weir.corrections import decode_texts
 from weir.frequent import Moved, Texts
 from weir.further import Further
 from weir.rows import Row
@@ -42,7 +43,7 @@ def late(
     told: dict[str, Any] = {"limits": LIMITS, "final_through_ms": (START_S + 60) * 1000}
     parts = [Part(VID, 60, START_S, one, row) for one in series]
     assert shard.commit(job(n, n + 1, **told), parts).verdict is Verdict.OK
-    return [(one.series, one.texts) for one in outbox(client)[-1].corrections]
+    return [(one.series, decode_texts(one.texts)) for one in outbox(client)[-1].corrections]
 
 
 def test_rows_of_their_own_are_told(client: redis.Redis, shard: ShardStore) -> None:

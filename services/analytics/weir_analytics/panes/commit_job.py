@@ -12,9 +12,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 from weir.commit import Fence, Offsets, Verdict
-from weir.corrections import Figures
+from weir.corrections import NO_TEXTS, Figures
 from weir.formats import checked
-from weir.frequent import Moved
 from weir.names import LIVE_LANE
 from weir.rows import Row
 
@@ -154,7 +153,8 @@ class Correction(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a commit changed in a row that was final.
 
     `was` is None for a row that did not exist, `now` for one that was merged into
-    `other`. `texts`: how often texts of the late events came before and now, of a few of them.
+    `other`. `texts`: how often texts of the late events came before and now, of a few of them,
+    as a record keeps them (`weir.corrections.raw_texts`).
     """
 
     vid: int
@@ -163,7 +163,7 @@ class Correction(msgspec.Struct, frozen=True, omit_defaults=True):
     series: str
     was: Figures | None
     now: Figures | None
-    texts: list[Moved] = msgspec.field(default_factory=list)
+    texts: msgspec.Raw = NO_TEXTS
 
 
 class OutboxEntry(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from weir import names
-from weir.corrections import CorrectionRecord, encode, raw_texts
+from weir.corrections import CorrectionRecord, encode
 from weir.definitions.fold import Definitions
 from weir.definitions.metric import Metric
 from weir.kafka import Kafka
@@ -129,7 +129,7 @@ def records_of(
             sources_known=known,
             sources_exact=exact is not None,
             shard=shard,
-            texts=raw_texts(one.texts),
+            texts=one.texts,
         )
         found.append(record)
     return found

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from weir import rows
-from weir.corrections import Figures, raw_texts
-from weir.frequent import Moved
+from weir.corrections import NO_TEXTS, Figures, raw_texts
 from weir.query.estimates import texts_moved
 from weir.rows import Row
 from weir.series import OTHER, first_value, series_digest
@@ -226,26 +225,21 @@ def corrections_of(
         before = stored.get(series)
         was, now = None if before is None else rows.decode(before), rows.decode(packed)
         figures = None if was is None else Figures.of(was, sketched)
-        texts: list[Moved] = []
+        texts = NO_TEXTS
         if with_texts and series != OTHER:
-            texts = texts_moved(was, arriving[series], now, sketched)
+            texts = raw_texts(texts_moved(was, arriving[series], now, sketched))
         return Correction(*pane, series, figures, Figures.of(now, sketched), texts)
 
     done: list[Correction] = []
     for series, packed in sorted(change.rows.items()):
         one = told(series, packed, with_texts=texts_left > 0)
-        texts_left -= size_of_texts(one)
+        texts_left -= len(one.texts)
         done.append(one)
     gone = [
         Correction(*pane, series, Figures.of(rows.decode(stored[series]), sketched), None)
         for series in change.evicted
     ]
     return done + gone
-
-
-def size_of_texts(one: Correction) -> int:
-    """Return about how many bytes the texts of a correction take."""
-    return len(raw_texts(one.texts)) if one.texts else 0
 
 
 def series_by_version(grouped: Mapping[Pane, Mapping[str, Row]]) -> dict[int, Sequence[str]]:

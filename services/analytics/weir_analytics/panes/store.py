@@ -49,7 +49,6 @@ from weir_analytics.panes.pane_merge import (
     group_parts,
     is_corrected,
     merge_pane,
-    size_of_texts,
 )
 from weir_analytics.panes.pane_reader import Head, PaneReader
 from weir_analytics.panes.series_ids import SeriesIds
@@ -202,7 +201,7 @@ class ShardStore:
                     job.limits[pane.vid].sketched,
                     texts_left,
                 )
-                texts_left -= sum(map(size_of_texts, change.corrections))
+                texts_left -= sum(len(one.texts) for one in change.corrections)
             note_step()
         merged_at = self._clock.monotonic_s()
         if job.dry:
