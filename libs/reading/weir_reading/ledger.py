@@ -120,17 +120,28 @@ def received_by_minute(records: Sequence[BatchRecord], tenant: str) -> dict[int,
 def covered(records: Sequence[BatchRecord]) -> range:
     """Return the minutes whose every received event is in some records, in epoch milliseconds.
 
-    The first minute of the records may have begun before them, unless the log begins
-    with them.
+    What was received in a minute that the first record, or one before it, has counted some of
+    may lie before the records: partitions are not equally far. If the log begins with them
+    nothing does.
     """
     if not records:
         return range(0)
     first = records[0]
     if any(first.from_offsets.values()):
-        begin_ms = first.processed_through_ms // MINUTE_MS * MINUTE_MS + MINUTE_MS
+        begin_ms = _counted_to_ms(first) // MINUTE_MS * MINUTE_MS + MINUTE_MS
     else:
         begin_ms = min(
             (row.minute_ms for record in records for row in record.ledger),
             default=first.processed_through_ms // MINUTE_MS * MINUTE_MS,
         )
     return range(begin_ms, records[-1].processed_through_ms + 1, MINUTE_MS)
+
+
+def _counted_to_ms(record: BatchRecord) -> int:
+    """Return a received time that nothing up to the end of a record is behind."""
+    if record.received_to_ms is not None:
+        return record.received_to_ms
+    # A release before did not tell it: nothing is received after it was counted, as far as
+    # the clocks of driver and broker agree.
+    minutes = (row.minute_ms for row in record.ledger)
+    return max(record.processed_through_ms, record.at_ms, *minutes)

@@ -86,6 +86,8 @@ class BatchRecord(msgspec.Struct, frozen=True, kw_only=True):
         from_offsets: Where the batch began, by partition (`from` in JSON).
         to_offsets: Where it ended, exclusive (`to` in JSON).
         processed_through_ms: Received time up to which all events are counted.
+        received_to_ms: Received time up to which some may be: the greatest of all that was
+            counted, in whichever partition. None in a record of a release before it was told.
         at_ms: When the driver wrote the record, by its own clock.
         held_by: The partition that holds processed-through, else None.
         received: Records of the range that are no ticks.
@@ -109,6 +111,7 @@ class BatchRecord(msgspec.Struct, frozen=True, kw_only=True):
     from_offsets: dict[int, int] = msgspec.field(name="from")
     to_offsets: dict[int, int] = msgspec.field(name="to")
     processed_through_ms: int
+    received_to_ms: int | None = None
     at_ms: int
     held_by: int | None = None
     received: int = 0

@@ -217,6 +217,7 @@ class TestJob:
             assert after.from_offsets == before.to_offsets
             assert after.rev == before.rev + 1
             assert after.processed_through_ms >= before.processed_through_ms
+            assert (after.received_to_ms or 0) >= (before.received_to_ms or 0)
         for record in batches:
             width = sum(end - record.from_offsets.get(p, 0) for p, end in record.to_offsets.items())
             assert record.received + record.ticks == width
@@ -225,6 +226,8 @@ class TestJob:
                 for row in record.ledger
             )
             assert told == record.received
+            newest_ms = max((row.minute_ms for row in record.ledger), default=0)
+            assert (record.received_to_ms or 0) >= max(record.processed_through_ms, newest_ms)
 
     def test_an_edit_is_counted_from_the_log_and_takes_over(self, world: World, job: Job) -> None:
         """The new version holds the whole log, also what came before it and while it was filled."""

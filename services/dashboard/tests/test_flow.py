@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from msgspec import structs
 from weir import names
 from weir.batches import BatchRecord, LedgerRow
 from weir.definitions.history import Horizons, Spread
@@ -49,6 +50,22 @@ class TestCovered:
 
         assert list(covered(records)) == [4 * MINUTE_MS, 5 * MINUTE_MS]
         assert list(covered([])) == []
+
+    @pytest.mark.parametrize(
+        ("minute", "told"),
+        [
+            (3, {"received_to_ms": 4 * MINUTE_MS + 500}),
+            # Records of a release before it was told.
+            (3, {"at_ms": 4 * MINUTE_MS + 500}),
+            (4, {}),
+        ],
+    )
+    def test_a_partition_that_is_ahead(self, minute: int, told: dict[str, int]) -> None:
+        """One of two had come to the fourth minute by the first record, the other one had not."""
+        first = record_of(7, minute * MINUTE_MS, 4 * MINUTE_MS - 1)
+        records = [structs.replace(first, **told), record_of(8, 0, 6 * MINUTE_MS)]
+
+        assert list(covered(records)) == [5 * MINUTE_MS, 6 * MINUTE_MS]
 
     def test_where_the_log_begins_so_does_the_account(self) -> None:
         """Records that begin with the log hold its first minute whole."""

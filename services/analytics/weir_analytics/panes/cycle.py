@@ -429,6 +429,7 @@ class Cycle:
             from_offsets=dict(batch.start),
             to_offsets=dict(batch.end),
             processed_through_ms=self.through_ms,
+            received_to_ms=max(self.received_ms.values(), default=None),
             at_ms=self.clock.now_ms(),
             held_by=self._held_by(batch.end),
             received=outcome.received,
