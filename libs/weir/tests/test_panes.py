@@ -116,7 +116,13 @@ class TestKeptSince:
 
 
 class TestResolutionFor:
-    KEEP = {10_000: DAY, MINUTE: 7 * DAY, HOUR: 90 * DAY}  # noqa: RUF012  read only
+    def since(self, now_ms: int) -> dict[int, int]:
+        """Return from when on panes are kept, by length."""
+        return {
+            10_000: now_ms - DAY,
+            MINUTE: now_ms - 7 * DAY,
+            HOUR: now_ms - 90 * DAY,
+        }
 
     @pytest.mark.parametrize(
         ("step_ms", "length_ms", "count", "pane_ms"),
@@ -134,29 +140,29 @@ class TestResolutionFor:
         """Of the panes that are kept and divide the windows the longest are read."""
         now_ms = 400 * DAY
         windows = Windows(now_ms - (count - 1) * step_ms, step_ms, length_ms, count)
-        assert resolution_for(windows, self.KEEP, now_ms) == pane_ms
+        assert resolution_for(windows, self.since(now_ms)) == pane_ms
 
     def test_alignment_counts(self) -> None:
         """Windows from 14:00:10 on cannot be read from panes of minutes."""
         now_ms = 400 * DAY
         windows = Windows(now_ms - HOUR + 10_000, MINUTE, MINUTE, 5)
-        assert resolution_for(windows, self.KEEP, now_ms) == 10_000
+        assert resolution_for(windows, self.since(now_ms)) == 10_000
 
     def test_a_shorter_pane_that_is_not_kept_is_passed_over(self) -> None:
         """Three days back only panes of minutes and hours are left."""
         now_ms = 400 * DAY
         windows = Windows(now_ms - 3 * DAY, 10 * MINUTE, 10 * MINUTE, 5)
-        assert resolution_for(windows, self.KEEP, now_ms) == MINUTE
+        assert resolution_for(windows, self.since(now_ms)) == MINUTE
 
     def test_none_reaches_back(self) -> None:
         """If no fitting panes are kept so long, those that reach farthest are read."""
         now_ms = 400 * DAY
         windows = Windows(now_ms - 3 * DAY, 10_000, 10_000, 5)
-        assert resolution_for(windows, self.KEEP, now_ms) == 10_000
+        assert resolution_for(windows, self.since(now_ms)) == 10_000
 
     def test_none_divides(self) -> None:
         """Windows that are not whole panes have no resolution."""
-        assert resolution_for(Windows(5, 5, 5, 1), self.KEEP, DAY) is None
+        assert resolution_for(Windows(5, 5, 5, 1), self.since(DAY)) is None
 
 
 class TestNearestMultiples:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from weir.problems import ProblemError, Reason
 from weir.query import Plan, Served, Version, parse_query, plan
-from weir.query.states import NOT_KEPT, window_states
+from weir.query.states import NOT_KEPT, final_to, window_states
 
 from .query_world import NOW_MS, PANE_MS, facts, metric, served
 
@@ -201,6 +201,78 @@ class TestVersions:
         """A version that is asked for by number has all panes to itself."""
         made = planned({"version": 2, "range": {"last": "40m"}, "step": "1m"}, self.two())
         assert {vid for vid, _, _ in made.keys} == {9}
+
+    def test_a_longer_keep_brings_back_nothing(self) -> None:
+        """What the version before has forgotten is not kept, however long the new one keeps."""
+        known = self.two(keep={"10s": "25m", "1m": "25m"})
+        made = planned({"range": {"last": "40m"}, "step": "1m"}, known)
+        (reading,) = made.readings
+        states = window_states(reading, facts())
+        assert (states[:14], states[-1]) == (NOT_KEPT * 14, "p")
+        assert "n" not in states[15:]
+        assert min(start for _, _, start in made.keys) * 1000 >= NOW_MS - 26 * MINUTE
+        assert [note.code for note in made.notes] == ["not_kept"]
+        assert "version 1 of latency are kept for 25m only" in made.notes[0].message
+
+    def test_a_shorter_keep_is_that_of_all(self) -> None:
+        """The version before kept its panes longer: nobody keeps them now."""
+        old = Version(vid=7, number=1, metric=metric())
+        cut = {10: self.CUT_S, 60: self.CUT_S}
+        new = Version(vid=9, number=2, metric=metric(keep={"10s": "25m", "1m": "25m"}), cut=cut)
+        made = planned({"range": {"last": "40m"}, "step": "1m"}, {"latency": Served((old, new))})
+        assert window_states(made.readings[0], facts())[:14] == NOT_KEPT * 14
+
+    @pytest.mark.parametrize("keep", [{"10s": "1h"}, {"10s": "1h", "1m": "25m"}])
+    def test_panes_that_the_version_before_has_are_read(self, keep: dict[str, str]) -> None:
+        """It has no panes of minutes so long ago: those of ten seconds reach farther."""
+        made = planned({"range": {"last": "40m"}, "step": "1m"}, self.two(keep=keep))
+        assert pane_ms(made) == 10_000
+        assert NOT_KEPT not in window_states(made.readings[0], facts())
+        assert made.notes == ()
+
+    @pytest.mark.parametrize(("lateness", "letter"), [("1h", "p"), ("10m", "f")])
+    def test_each_is_final_when_it_waits_no_longer(self, lateness: str, letter: str) -> None:
+        """A version before that waits an hour still takes late events as a matter of course."""
+        known = self.two(allowed_lateness=lateness)
+        made = planned({"range": {"last": "40m"}, "step": "1m"}, known)
+        (reading,) = made.readings
+        states = window_states(reading, facts())
+        assert states[0] == letter
+        final_ms = final_to(reading, facts())
+        assert final_ms is not None
+        through = [end for end in reading.windows.ends_ms if end <= final_ms]
+        assert states == "f" * len(through) + "p" * (len(states) - len(through))
+        # Of those alone that begin behind its panes it is not asked.
+        later = planned({"range": {"last": "10m"}, "step": "1m"}, known).readings[0]
+        assert window_states(later, facts())[0] == "f"
+
+    @pytest.mark.parametrize("aggregate", ["distinct", "theta", "top"])
+    def test_texts_of_another_path_are_left_out(self, aggregate: str) -> None:
+        """Who came and what they looked at are no set; `top` of another length is the same."""
+        declared = ["distinct(data.page)", "theta(data.page)", "top(data.page, 3)"]
+        asked = {"aggregate": aggregate, "range": {"last": "40m"}, "step": "1m"}
+        made = planned(asked, self.two(aggregates=declared))
+        assert {vid for vid, _, _ in made.keys} == {9}
+        assert [note.code for note in made.notes] == ["version_differs"]
+        declared = ["distinct(subject)", "theta(subject)", "top(subject, 7)"]
+        assert planned(asked, self.two(aggregates=declared)).notes == ()
+
+    @pytest.mark.parametrize(
+        ("change", "codes"),
+        [
+            ({"where": "data.ms > 5"}, ["version_differs"]),
+            ({"value": "data.s"}, ["version_differs"]),
+            ({"events": {"type": "page"}}, ["version_differs"]),
+            ({"value": " data.ms", "max_series": 3}, []),
+        ],
+    )
+    def test_who_counts_otherwise_is_told(self, change: dict[str, Any], codes: list[str]) -> None:
+        """Panes of both are shown side by side, and it is said from when on they mean another."""
+        made = planned({"range": {"last": "40m"}, "step": "1m"}, self.two(**change))
+        assert {vid for vid, _, _ in made.keys} == {7, 9}
+        assert [note.code for note in made.notes] == codes
+        asked = {"range": {"last": "10m"}, "step": "1m"}
+        assert planned(asked, self.two(**change)).notes == ()
 
     def test_one_that_cannot_answer(self) -> None:
         """Panes of a version without the dimension are left out, and that is said."""

@@ -128,7 +128,7 @@ def kept_since(now_ms: int, *, pane_ms: int, keep_ms: int) -> int:
     return floor_to(now_ms - keep_ms, pane_ms)
 
 
-def resolution_for(windows: Windows, keep: Mapping[int, int], now_ms: int) -> int | None:
+def resolution_for(windows: Windows, since: Mapping[int, int]) -> int | None:
     """Return the pane length to read windows from; None if no kept one divides them.
 
     Of those that are kept back to the oldest window it is the longest: fewer panes are
@@ -137,12 +137,10 @@ def resolution_for(windows: Windows, keep: Mapping[int, int], now_ms: int) -> in
 
     Args:
         windows: What is asked for; `first_end_ms` decides the alignment.
-        keep: Pane length -> how long its panes are kept, both in ms.
-        now_ms: From when back they are kept.
+        since: Pane length -> start of the oldest pane from which on all are kept, both in ms.
     """
     edges = (windows.length_ms, windows.step_ms, windows.first_end_ms)
-    fitting = [pane_ms for pane_ms in keep if not any(edge % pane_ms for edge in edges)]
-    since = {p: kept_since(now_ms, pane_ms=p, keep_ms=keep[p]) for p in fitting}
+    fitting = [pane_ms for pane_ms in since if not any(edge % pane_ms for edge in edges)]
     whole = [pane_ms for pane_ms in fitting if since[pane_ms] <= windows.start_ms]
     if whole:
         return max(whole)

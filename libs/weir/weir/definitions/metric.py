@@ -266,6 +266,15 @@ class Metric(DefinitionModel):
         """What is measured, as a tree; None if events are only counted."""
         return None if self.value is None else parse_number(self.value)
 
+    @property
+    def counted(self) -> object:
+        """Which events are counted, and which value of them: equal if two metrics count the same.
+
+        `by` is none of it: who asks for a dimension says so.
+        """
+        chosen = frozenset(self.events.type), frozenset(self.events.source)
+        return chosen, self.where_tree, self.value_tree
+
     @cached_property
     def dimensions(self) -> tuple[Dimension, ...]:
         """What splits it into series, in the order of the series text."""

@@ -6,7 +6,7 @@ with the same facts and the same panes give the same answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -34,6 +34,11 @@ class MetricShape(Protocol):
     @property
     def by(self) -> tuple[str, ...]:
         """Paths of its dimensions, in the order of the series text."""
+        ...
+
+    @property
+    def counted(self) -> object:
+        """Which events are counted, and which value of them: equal if two count the same."""
         ...
 
     @property
@@ -91,6 +96,20 @@ class Version:
     rebuilding: bool = False
 
 
+class Stretch(NamedTuple):
+    """The panes of one length that one version serves.
+
+    Attributes:
+        version: Which.
+        from_ms: Start of the first; None if it serves all earlier ones.
+        to_ms: Those that start from here on are of a newer version; None of the newest.
+    """
+
+    version: Version
+    from_ms: int | None
+    to_ms: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Served:
     """A metric as it is served: its versions, oldest first, each from its cut on."""
@@ -116,6 +135,20 @@ class Served:
             if version.cut is None or start_s >= version.cut.get(pane_s, start_s + 1):
                 return version
         return None
+
+    def stretches(self, pane_ms: int) -> Iterator[Stretch]:
+        """Yield what each version serves of panes of a length, the newest first; see `at`."""
+        to_ms: int | None = None
+        for version in reversed(self.versions):
+            if version.cut is None:
+                yield Stretch(version, None, to_ms)
+                return
+            if pane_ms // 1000 not in version.cut:
+                continue
+            from_ms = version.cut[pane_ms // 1000] * 1000
+            if to_ms is None or from_ms < to_ms:
+                yield Stretch(version, from_ms, to_ms)
+                to_ms = from_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from weir.definitions.durations import format_duration, parse_duration_ms
-from weir.panes import Windows, kept_since, resolution_for
+from weir.event_time import format_time
+from weir.panes import Windows, resolution_for
 from weir.problems import ProblemError, Reason, echo
 from weir.query.facts import Facts, Served, Version
 from weir.query.grouping import lacking
 from weir.query.limits import check_multiple, check_panes, check_window, refuse
 from weir.query.model import Query, Side
 from weir.query.named import ALWAYS, aggregate_named, declared_as, short_name
-from weir.query.reading import Line, Note, Plan, Reading, declares
+from weir.query.reading import Line, Note, Plan, Reading, all_kept_since, declares, kept_by
 from weir.query.span import windows_of
 from weir.sets import OPERATIONS as OF_SETS
 
@@ -112,10 +113,10 @@ def _readings(
 def _reading(query: Query, side: Side, served: Served, when: tuple[Windows, int]) -> Reading:
     windows, now_ms = when
     metric = served.newest.metric
-    keep = metric.keep_ms
     if side.before is not None:
-        windows = _before(side, windows, min(keep))
-    pane_ms = resolution_for(windows, keep, now_ms)
+        windows = _before(side, windows, min(metric.keep_ms))
+    since = {pane_ms: all_kept_since(served, pane_ms, now_ms) for pane_ms in metric.keep_ms}
+    pane_ms = resolution_for(windows, since)
     aggregate = aggregate_named(declared_as(side.aggregate, metric.aggregates))
     if pane_ms is None or aggregate is None:
         msg = "windows and aggregate must have been checked before panes are chosen"
@@ -128,7 +129,7 @@ def _reading(query: Query, side: Side, served: Served, when: tuple[Windows, int]
         where=tuple(side.where),
         windows=windows,
         pane_ms=pane_ms,
-        kept_since_ms=kept_since(now_ms, pane_ms=pane_ms, keep_ms=keep[pane_ms]),
+        now_ms=now_ms,
     )
 
 
@@ -152,7 +153,7 @@ def _notes_on(reading: Reading, facts: Facts) -> Iterable[Note]:
     metric, pane = reading.served.newest.metric, format_duration(reading.pane_ms)
     keep, start_ms = metric.keep_ms, reading.windows.start_ms
     finest = min(keep)
-    finest_since = kept_since(facts.now_ms, pane_ms=finest, keep_ms=keep[finest])
+    finest_since = kept_by(reading.served.newest, finest, facts.now_ms)
     if finest_since > start_ms and reading.pane_ms > finest:
         kept = f"panes of {format_duration(finest)} are kept for {format_duration(keep[finest])}"
         yield Note("coarser", f"{metric.name} is read from panes of {pane}; {kept}")
@@ -165,3 +166,20 @@ def _notes_on(reading: Reading, facts: Facts) -> Iterable[Note]:
                 f"version {version.number} of {metric.name} has no {reading.name} or dimension"
             )
             yield Note("version_differs", f"{message} as asked; its panes are left out")
+    yield from _notes_on_versions(reading)
+
+
+def _notes_on_versions(reading: Reading) -> Iterable[Note]:
+    """Say of panes that are asked for and of an older version, what is not as in the newest."""
+    pane, newest = format_duration(reading.pane_ms), reading.served.newest
+    for version, from_ms, to_ms in reading.served.stretches(reading.pane_ms):
+        first_ms = max(reading.windows.start_ms, reading.kept_since_ms, from_ms or 0)
+        if to_ms is None or first_ms >= to_ms or not reading.answered_by(version):
+            continue
+        which = f"version {version.number} of {newest.metric.name}"
+        if first_ms < kept_by(version, reading.pane_ms, reading.now_ms):
+            kept = format_duration(version.metric.keep_ms[reading.pane_ms])
+            yield Note("not_kept", f"panes of {pane} of {which} are kept for {kept} only")
+        if version.metric.counted != newest.metric.counted:
+            message = f"panes that start before {format_time(to_ms)} are of {which}"
+            yield Note("version_differs", f"{message}, which counts otherwise")

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from weir.panes import Windows
+from weir.panes import Windows, kept_since
 from weir.query.aggregates import Aggregate
 from weir.query.facts import PaneKey, Served, Version
 from weir.query.grouping import lacking
 from weir.query.model import Query
-from weir.query.named import ALWAYS, short_name
+from weir.query.named import ALWAYS, declared_as, path_in, short_name
 
 
 class Note(NamedTuple):
@@ -37,7 +37,7 @@ class Reading:
         where: Conditions on dimensions.
         windows: The windows, moved back already if the reading is for comparison.
         pane_ms: Length of the panes that are merged.
-        kept_since_ms: Panes that start earlier are no longer kept.
+        now_ms: From when back panes are kept.
     """
 
     served: Served
@@ -47,7 +47,12 @@ class Reading:
     where: tuple[Any, ...]
     windows: Windows
     pane_ms: int
-    kept_since_ms: int
+    now_ms: int
+
+    @cached_property
+    def kept_since_ms(self) -> int:
+        """Panes that start earlier are no longer kept, whatever version they are of."""
+        return kept_by(self.served.newest, self.pane_ms, self.now_ms)
 
     @property
     def names(self) -> list[str]:
@@ -55,13 +60,15 @@ class Reading:
         return [*self.by, *(condition[0] for condition in self.where)]
 
     def version_of(self, start_ms: int) -> Version | None:
-        """Return the version that a pane belongs to; None if none can answer."""
+        """Return the version that a pane belongs to; None if none can answer, or keeps it."""
         version = self.served.at(self.pane_ms // 1000, start_ms // 1000)
-        return version if version is not None and self._answers[version.vid] else None
+        if version is None or start_ms < self._answers.get(version.vid, start_ms + 1):
+            return None
+        return version
 
     def answered_by(self, version: Version) -> bool:
         """Tell whether a version has the dimensions, aggregate and panes that are read."""
-        return self._answers[version.vid]
+        return version.vid in self._answers
 
     def key_of(self, start_ms: int) -> PaneKey | None:
         """Return the key of a pane; None if there is none to be read."""
@@ -83,13 +90,20 @@ class Reading:
         return {start: key for start, key in found if key is not None}
 
     @cached_property
-    def _answers(self) -> dict[int, bool]:
+    def _answers(self) -> dict[int, int]:
+        """Of each version that can answer: start of the oldest pane that it keeps."""
         return {
-            version.vid: not lacking(version, self.names)
-            and declares(version, self.name)
-            and self.pane_ms in version.metric.keep_ms
+            version.vid: kept_by(version, self.pane_ms, self.now_ms)
             for version in self.served.versions
+            if not lacking(version, self.names)
+            and self.pane_ms in version.metric.keep_ms
+            and declares(version, self.name)
+            and self._of_texts(version) == self._of_texts(self.served.newest)
         }
+
+    def _of_texts(self, version: Version) -> str:
+        """Return whose texts the aggregate is of: of two paths they are not one set."""
+        return path_in(declared_as(self.name, version.metric.aggregates))
 
 
 class Line(NamedTuple):
@@ -135,3 +149,24 @@ def declares(version: Version, aggregate: str) -> bool:
     """Tell whether a version keeps what an aggregate is computed from."""
     declared = {short_name(name) for name in version.metric.aggregates}
     return aggregate in ALWAYS or short_name(aggregate) in declared
+
+
+def kept_by(version: Version, pane_ms: int, now_ms: int) -> int:
+    """Return the start of the oldest pane of a length that a version keeps."""
+    return kept_since(now_ms, pane_ms=pane_ms, keep_ms=version.metric.keep_ms[pane_ms])
+
+
+def all_kept_since(served: Served, pane_ms: int, now_ms: int) -> int:
+    """Return the start from which on all panes of a length are kept, by whichever version."""
+    newest_ms = kept_by(served.newest, pane_ms, now_ms)
+    since_ms = now_ms
+    for version, from_ms, to_ms in served.stretches(pane_ms):
+        if pane_ms not in version.metric.keep_ms:
+            break
+        kept_ms = max(newest_ms, kept_by(version, pane_ms, now_ms))
+        if to_ms is not None and kept_ms >= to_ms:
+            break
+        since_ms = kept_ms if from_ms is None else max(kept_ms, from_ms)
+        if since_ms == kept_ms:
+            break
+    return since_ms

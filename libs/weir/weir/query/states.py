@@ -32,11 +32,20 @@ def worst(one: str, other: str) -> str:
 
 
 def final_to(reading: Reading, facts: Facts) -> int | None:
-    """Return the instant up to which windows are final, on a pane's edge."""
+    """Return the instant up to which windows are final, on a pane's edge.
+
+    A version before may wait longer for late events: until its panes among those that are read
+    are final, nothing behind them is.
+    """
     if facts.processed_through_ms is None:
         return None
-    lateness_ms = reading.served.newest.metric.lateness_ms
-    return floor_to(facts.processed_through_ms - lateness_ms, reading.pane_ms)
+    finals = []
+    for version, _from_ms, to_ms in reading.served.stretches(reading.pane_ms):
+        final_ms = facts.processed_through_ms - version.metric.lateness_ms
+        waits = to_ms is None or reading.windows.start_ms < to_ms > final_ms
+        if waits and reading.answered_by(version):
+            finals.append(floor_to(final_ms, reading.pane_ms))
+    return min(finals, default=None)
 
 
 def window_states(reading: Reading, facts: Facts) -> str:
