@@ -105,6 +105,7 @@ class Erasures:
 
     Attributes:
         subjects: (tenant, hash) of everybody.
+        newest: By tenant, the vid of the newest.
         borders: The places from which they hold.
     """
 
@@ -122,6 +123,9 @@ class Erasures:
         self._topic_id = topic_id
         self._upto: dict[int, frozenset[tuple[str, str]]] = {}
         self.subjects = _subjects(known)
+        self.newest: dict[str, int] = {}
+        for one in known:
+            self.newest[one.tenant] = max(one.vid, self.newest.get(one.tenant, one.vid))
         self.borders = Borders(one.offsets for one in self._here)
 
     def within(self, end: Offsets) -> frozenset[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -28,7 +29,7 @@ from weir.definitions.records import (
     takeover_record,
 )
 from weir.definitions.serving import life_of, serving
-from weir.erasure import serving_now
+from weir.erasure import erasures, serving_now
 from weir.lanes import counted_lanes, needs
 from weir_analytics.panes.activation import (
     counting,
@@ -309,12 +310,20 @@ def told(counting: Counting) -> tuple[list[Version], bool]:
     return [one.version for one in counting.versions], counting.guarded
 
 
-def slow_within(known: Iterable[Version], start: Offsets, end: Offsets) -> tuple[object, bool]:
+def slow_within(
+    fold: Definitions, known: Iterable[Version], start: Offsets, end: Offsets
+) -> tuple[object, bool]:
     """Return the same of a range by all versions that there are."""
     covered = [(one, one.covers(start, end)) for one in known]
-    found = [one for one, how in covered if how is not False]
+    found = [slow_gapped(fold, one) for one, how in covered if how is not False]
     guarded = any(how is None for _one, how in covered)
     return (found if guarded else [one.within for one in found]), guarded
+
+
+def slow_gapped(fold: Definitions, one: Version) -> Version:
+    """Return a version, and whether rows are taken out of its panes."""
+    later = [e.vid for e in erasures(fold) if e.tenant == one.tenant and e.vid > one.vid]
+    return replace(one, gapped=bool(one.cut_until and later))
 
 
 def check_batches(drawn: History, plans: Plans) -> None:
@@ -324,7 +333,7 @@ def check_batches(drawn: History, plans: Plans) -> None:
         start, end = drawn.range()
         slow = slow_counted(fold, log, 0, start)
         assert told(plans.versions_for(start, end)) == slow_within(
-            (one.version for one in slow), start, end
+            fold, (one.version for one in slow), start, end
         )
         through_s = drawn.drawing.choice(THROUGH_S)
         found = Countable(fold, log).counted(through_s, start)
@@ -335,10 +344,12 @@ def check_batches(drawn: History, plans: Plans) -> None:
             for one in slow_counted(fold, log, through_s, at)
             if one.version.finish is None
         ]
-        assert told(plans.rebuilding(start, end, at, through_s)) == slow_within(again, start, end)
+        assert told(plans.rebuilding(start, end, at, through_s)) == slow_within(
+            fold, again, start, end
+        )
     vids = sorted(fold.activations)
-    filled = slow_filling(fold, log, vids, at)
-    assert list(plans.filling({}, at, at, vids).versions) == filled
+    filled = [slow_gapped(fold, one.version) for one in slow_filling(fold, log, vids, at)]
+    assert [one.version for one in plans.filling({}, at, at, vids).versions] == filled
 
 
 def check_definitions(drawn: History) -> None:

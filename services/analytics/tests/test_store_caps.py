@@ -22,7 +22,13 @@ from weir_analytics.panes.pane_merge import (
     may_be_capped,
     merge_pane,
 )
-from weir_analytics.panes.versions import MAX_TYPES, SYSTEM
+from weir_analytics.panes.versions import (
+    MAX_TYPES,
+    SYSTEM,
+    Version,
+    versions_from_json,
+    versions_to_json,
+)
 from weir_analytics.panes.writer import limits_of
 
 Arrivals = list[tuple[int, float]]
@@ -172,7 +178,45 @@ def test_types_are_capped_by_tenant() -> None:
     assert cap_of(limits_of(types), 2) == Cap(MAX_TYPES // 2, by_owner=True)
 
 
+def test_a_version_of_whose_panes_rows_are_taken_says_so() -> None:
+    """Also to the task that counts it, and a commit's limits hand it on."""
+    gapped = Version(7, "acme", "m", ((60, 3_600),), max_series=10, gapped=True)
+    read_again = versions_from_json(versions_to_json([gapped]))[7]
+    assert cap_of(limits_of(read_again), 2) == Cap(5, gapped=True)
+
+
 def test_the_limit_is_shared_by_the_shards() -> None:
     """Each shard has its share of `max_series`, at least one."""
     assert cap_of(Limits({}, 1000), 2) == Cap(500)
     assert cap_of(Limits({}, 1), 4) == Cap(1)
+
+
+@given(
+    arrivals=st.lists(st.tuples(st.integers(0, 9), st.integers(-9, 9).map(float)), max_size=30),
+    late=st.lists(st.tuples(st.integers(0, 9), st.integers(-9, 9).map(float)), max_size=10),
+    limit=st.integers(1, 5),
+    named=st.integers(0, 9),
+)
+def test_who_is_in_other_has_no_second_place(
+    arrivals: Arrivals, late: Arrivals, limit: int, named: int
+) -> None:
+    """An erasure takes a row out of a full pane; who comes late has all of its events in one."""
+    pane = {series: rows.encode(row) for series, row in store(arrivals, [7, 14], limit).items()}
+    gone = pane.pop(f"={named}", None)
+    if gone is not None:
+        pane[OTHER] = rows.merge_packed(pane.get(OTHER), rows.decode(gone))
+    was_there = frozenset(pane)
+    cap = Cap(limit, gapped=True)
+    for number, value in late:
+        arriving = {f"={number}": Row(1, value, value, value)}
+        apply(pane, merge_pane(read(pane, arriving, cap), arriving, cap))
+
+    held = {series: rows.decode(packed).n for series, packed in pane.items()}
+    if OTHER in was_there:
+        assert frozenset(pane) == was_there
+    for number in range(10):
+        series = f"={number}"
+        came = [one for one, _value in arrivals if series != f"={named}" and one == number]
+        if series in held and series != f"={named}":
+            assert held[series] == len(came) + sum(one == number for one, _value in late)
+    assert sum(held.values()) == len(arrivals) + len(late)

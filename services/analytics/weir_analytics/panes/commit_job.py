@@ -97,6 +97,7 @@ class Limits:
         listed: Whether each tenant's series are listed, so that its rows can be read alone.
         sketched: Aggregates that sketches answer, by the names they are asked by: a
             correction tells what they said.
+        gapped: Whether a series without a row gets none in a pane with `other`; see `Version`.
     """
 
     keep_s: Mapping[int, int]
@@ -105,6 +106,7 @@ class Limits:
     by_owner: bool = False
     listed: bool = False
     sketched: tuple[str, ...] = ()
+    gapped: bool = False
 
 
 @dataclass(frozen=True, slots=True)

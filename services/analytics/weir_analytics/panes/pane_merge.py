@@ -36,10 +36,13 @@ class Cap(NamedTuple):
     Attributes:
         most: Of each owner, if `by_owner`, else of all.
         by_owner: Whether the first value of a series says whose it is.
+        gapped: Whether a pane with `other` takes in no further series: a row that was taken out
+            for an erasure has left room, and who is in `other` must not have a second place.
     """
 
     most: int
     by_owner: bool = False
+    gapped: bool = False
 
 
 Grouped = dict[Pane, dict[str, Row]]
@@ -103,7 +106,7 @@ def group_parts(parts: Iterable[Part], limits: Mapping[int, Limits]) -> Grouped:
 
 def cap_of(limits: Limits, shards: int) -> Cap:
     """Return how many series of a pane have a row of their own in one shard."""
-    return Cap(max(1, limits.max_series // shards), limits.by_owner)
+    return Cap(max(1, limits.max_series // shards), limits.by_owner, limits.gapped)
 
 
 def may_be_capped(read: PaneRead, arriving: Collection[str], cap: Cap) -> bool:
@@ -133,7 +136,15 @@ def evictions(read: PaneRead, arriving: Collection[str], cap: Cap) -> tuple[str,
     """Return the series that lose their row to arriving ones; their rows must be read."""
     if read.own is None:
         return ()
-    return tuple(sorted(read.own - own_series(read.own, arriving, cap)))
+    return tuple(sorted(read.own - _own_after(read, arriving, cap)))
+
+
+def _own_after(read: PaneRead, arriving: Collection[str], cap: Cap) -> frozenset[str]:
+    """Return the series that have a row of their own once parts are merged."""
+    before = read.own or frozenset()
+    if cap.gapped and read.other is not None:
+        return before
+    return own_series(before, arriving, cap)
 
 
 def merge_pane(read: PaneRead, arriving: Mapping[str, Row], cap: Cap) -> PaneChange:
@@ -154,7 +165,7 @@ def merge_pane(read: PaneRead, arriving: Mapping[str, Row], cap: Cap) -> PaneCha
 
 def _merge_capped(read: PaneRead, arriving: Mapping[str, Row], cap: Cap) -> PaneChange:
     before = read.own or frozenset()
-    own = own_series(before, arriving, cap)
+    own = _own_after(read, arriving, cap)
     evicted = tuple(sorted(before - own))
     merged = {}
     rest = [rows.decode(read.stored[series]) for series in evicted]

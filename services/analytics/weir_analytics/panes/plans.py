@@ -116,7 +116,18 @@ class Plans:
         if not guarded:
             versions = [replace(one, version=one.version.within) for one in versions]
         erased, horizons = self.erased(start, end), self.horizons(start, end)
-        return Counting(tuple(versions), guarded, erased, horizons)
+        return Counting(tuple(map(self._gapped, versions)), guarded, erased, horizons)
+
+    def _gapped(self, one: Counted) -> Counted:
+        """Return a version, and whether rows are taken out of its panes for an erasure.
+
+        That is done of who has a successor, and only once that one is counted without them. Live
+        counting and lanes must go by the same, or a series would have a place by each.
+        """
+        version, newest = one.version, self._erasures.of(self.definitions).newest
+        if not version.cut_until or newest.get(version.tenant, version.vid) <= version.vid:
+            return one
+        return replace(one, version=replace(version, gapped=True))
 
     def erased(self, start: Offsets, end: Offsets) -> frozenset[tuple[str, str]]:
         """Return (tenant, hash) of the subjects without whom a range is counted.
@@ -161,7 +172,7 @@ class Plans:
         Some versions, without anybody who was ever erased.
         """
         erased = self._erasures.of(self.definitions).subjects
-        versions = self._countable.of(self.definitions).filling(vids, at)
+        versions = map(self._gapped, self._countable.of(self.definitions).filling(vids, at))
         return Counting(tuple(versions), False, erased, self.horizons(start, end))
 
     def prove(self) -> None:

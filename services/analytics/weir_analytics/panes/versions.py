@@ -58,6 +58,8 @@ class Version:
         by_owner: Whether `max_series` is of each tenant, the first value of a series.
         listed: Whether each tenant's series are listed, so that its rows can be read alone.
         sketched: Aggregates that sketches answer, by the names they are asked by.
+        gapped: Whether rows that name somebody erased are taken out of its panes, which the log
+            no longer has: what it had of a series without a row is in `other` for good.
     """
 
     vid: int
@@ -75,6 +77,7 @@ class Version:
     by_owner: bool = False
     listed: bool = False
     sketched: tuple[str, ...] = ()
+    gapped: bool = False
 
     @property
     def finest_s(self) -> int:

@@ -214,6 +214,7 @@ def limits_of(version: Version) -> Limits:
         by_owner=version.by_owner,
         listed=version.listed,
         sketched=version.sketched,
+        gapped=version.gapped,
     )
 
 
