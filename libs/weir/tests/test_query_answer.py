@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import datasketches as ds
@@ -162,6 +163,40 @@ class TestRate:
         found = answer(made, {(7, 60, minute_s): {"~|~": Row(20)}}, through)
         assert values(found) == [1.0]
 
+    @pytest.mark.parametrize("length_s", [10, 20, 60])
+    def test_a_partition_that_lags_makes_no_rate_greater(self, length_s: int) -> None:
+        """Others have counted minutes that processed-through has not reached: one a second."""
+        through = facts(NOW_MS - 185_000)
+        query = {"aggregate": "rate", "step": f"{length_s}s", "range": {"last": "5m"}}
+        made = plan(parse_query({**ASKED, **query}), served(), through)
+        panes = {
+            (7, pane_s, start_s): {"~|~": Row(max(0, min(pane_s, NOW_MS // 1000 - start_s)))}
+            for pane_s in (10, 60)
+            for start_s in range(NOW_MS // 60_000 * 60 - 600, NOW_MS // 1000 + 1, pane_s)
+        }
+        found = values(answer(made, panes, through))
+        assert found[:-1] == [1.0] * (len(found) - 1)
+        assert found[-1] is not None
+        assert found[-1] <= 1.0
+
+    def test_an_event_that_is_dated_ahead(self) -> None:
+        """It is in a window that begins after now: divided by a pane at least."""
+        minute_s = NOW_MS // 60_000 * 60
+        query = {"aggregate": "rate", "step": "1m", "range": {"last": "1m"}}
+        made = plan(parse_query({**ASKED, **query}), served(), facts(minute_s * 1000 - 500))
+        early = replace(facts(minute_s * 1000 - 500), now_ms=minute_s * 1000 + 100)
+        found = answer(made, {(7, 60, minute_s): {"~|~": Row(30)}}, early)
+        assert values(found) == [3.0]
+
+    def test_an_event_that_is_dated_ahead_within_the_open_window(self) -> None:
+        """Up to the pane that it is in the window has lasted, as far as it tells."""
+        minute_s = NOW_MS // 60_000 * 60
+        of = replace(facts(minute_s * 1000 + 2_000), now_ms=minute_s * 1000 + 3_000)
+        query = {"aggregate": "rate", "step": "1m", "range": {"last": "1m"}}
+        made = plan(parse_query({**ASKED, **query}), served(keep={"10s": "1h"}), of)
+        found = answer(made, {(7, 10, minute_s + 30): {"~|~": Row(4)}}, of)
+        assert values(found) == [0.1]
+
 
 class TestFew:
     def test_a_percentile_of_few_events(self) -> None:
@@ -209,6 +244,18 @@ class TestCapped:
         assert counted.series[0].cells[0] == Cell(5, Bounded(5.0, 5.0, 12.0))
         averaged = answered({"by": ["region"], "aggregate": "avg"}, pane(3, **rows))
         assert averaged.series[0].cells[0] == Cell(5, None)
+
+    @pytest.mark.parametrize("limit", [None, {"top": 1, "other": True}])
+    def test_a_filter_cannot_judge_other(self, limit: dict[str, Any] | None) -> None:
+        """All of `other` may be of the region that is asked for, or nothing of it."""
+        change = {"by": ["region", "route"], "where": [["region", "in", ["eu", "us"]]]}
+        found = answered({**change, "limit": limit}, pane(3, eu=5, us=2, other=7), pane(2, eu=1))
+        assert found.series[-1].group is None
+        first, second, *_ = found.series[-1].cells
+        assert (first, second) == {
+            False: (Cell(None, None), Cell(0, Bounded(0.0, 0.0, 0.0))),
+            True: (Cell(2, Bounded(2.0, 2.0, 9.0)), Cell(0, Bounded(0.0, 0.0, 0.0))),
+        }[limit is not None]
 
 
 class TestLimit:
@@ -268,10 +315,26 @@ class TestCompare:
         assert (earlier.offset, earlier.state) == ("2m", "ffff")
         assert [cell.events for cell in earlier.cells] == [2, 0, 0, 0]
 
+    @pytest.mark.parametrize("limit", [None, {"top": 1, "other": True}])
+    def test_a_series_that_is_gone_is_compared(self, limit: dict[str, Any] | None) -> None:
+        """What came then and comes no more is why somebody compares."""
+        asked = {"by": ["region"], "compare": ["2m"], "limit": limit}
+        found = answered(asked, pane(3, a=5, b=1), pane(15, a=5, b=1, c=70))
+        then = [one.compare[0].cells[0].events for one in found.series]
+        assert then == ([5, 1, 70] if limit is None else [5, 71])
+        assert [one.cells[0].events for one in found.series] == ([5, 1, 0] if not limit else [5, 1])
+
+    def test_others_of_then_are_compared(self) -> None:
+        """Then there were more series than the metric keeps, and now there are not."""
+        by = ["region", "route"]
+        found = answered({"by": by, "compare": ["2m"]}, pane(3, a=5), pane(15, a=5, other=9))
+        assert [one.group for one in found.series] == [("a", "/pay"), None]
+        assert [one.compare[0].cells[0].events for one in found.series] == [5, 9]
+
     def test_an_estimate_of_then_has_its_bounds_too(self) -> None:
         """Whoever reads "3 % more than last week" must see whether that lies within the error."""
         many = {"eu": users(*(f"u{n}" for n in range(3_000)))}
-        change = {"aggregate": "distinct(data.user)", "compare": ["2m"]}
+        change = {"aggregate": "distinct(subject)", "compare": ["2m"]}
         (series,) = answered(change, pane(15, **many)).to_dict()["series"]
         (then,) = series["compare"]
         assert then["count"] == [3_000, 0, 0, 0]
@@ -295,6 +358,32 @@ class TestExpression:
         found = answered(self.expr(op), pane(3, eu=2, us=6))
         assert values(found)[0] == expected
         assert values(found)[1] == (0.0 if op == "difference" else None)
+
+    @pytest.mark.parametrize(
+        ("errors", "requests", "other"),
+        [
+            # x has a row of its own on one side and is in `other` on the other one.
+            ({"x": 50, "a": 1}, {"a": 100, "other": 50}, None),
+            ({"x": 50, "other": 3}, {"a": 100, "other": 50}, None),
+            ({"a": 1, "other": 5}, {"a": 100, "other": 50}, 0.1),
+        ],
+    )
+    def test_others_of_two_sides(
+        self, errors: dict[str, int], requests: dict[str, int], other: float | None
+    ) -> None:
+        """They are combined where they are of the same series on both sides, else not."""
+        named = [{"metric": name, "aggregate": "count"} for name in ("errors", "requests")]
+        expr = {"op": "ratio", "left": named[0], "right": named[1]}
+        query = {**ASKED, "metric": None, "aggregate": None, "expr": expr}
+        kept = {
+            name: Served((Version(vid=vid, number=1, metric=metric(name=name)),))
+            for name, vid in (("errors", 7), ("requests", 8))
+        }
+        made = plan(parse_query({**query, "by": ["region", "route"]}), kept, facts())
+        (key, left), (_, right) = pane(3, **errors), pane(3, **requests)
+        found = answer(made, {key: left, (8, *key[1:]): right}, facts())
+        assert found.series[-1].group is None
+        assert values(found, len(found.series) - 1)[0] == other
 
     def test_names(self) -> None:
         """The answer says what was divided by what."""

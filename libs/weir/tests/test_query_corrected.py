@@ -150,25 +150,24 @@ class Plainly:
 
     def unassigned(self, place: Place, events: list[Event]) -> list[Event]:
         """Return those of `*` that may belong there, too, for all that is known."""
-        if place[1] is REST or not (self.query["by"] or self.query["where"]):
+        if not self.query["where"] and (place[1] is REST or not self.query["by"]):
             return []
         return [e for e in self._within(place, events) if self._is_beyond(e)]
 
     def belongs(self, group: Group, event: Event) -> bool:
         """Tell whether an event is of a group, capped or not."""
-        return matches(event, self.query["where"]) and self._named(event) == group
+        if not matches(event, self.query["where"]):
+            return False
+        named = self._named(event)
+        return named not in self.shown if group is REST else named == group
 
     def _within(self, place: Place, events: list[Event]) -> list[Event]:
         begin_ms = place[0] - parse_duration_ms(self.query["window"]["length"])
         return [e for e in events if begin_ms <= e.at_ms < place[0]]
 
     def _is_told(self, group: Group, event: Event) -> bool:
-        if group is REST:
-            is_left_out = matches(event, self.query["where"])
-            is_left_out = is_left_out and self._named(event) not in self.shown
-            return self._is_beyond(event) or is_left_out
         if self._is_beyond(event):
-            return not (self.query["by"] or self.query["where"])
+            return not self.query["where"] and (group is REST or not self.query["by"])
         return self.belongs(group, event)
 
     def _is_beyond(self, event: Event) -> bool:

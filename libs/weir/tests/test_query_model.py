@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -69,10 +70,52 @@ class TestParseQuery:
         assert (problem.status, problem.reason) == (422, Reason.QUERY_INVALID)
         assert problem.errors[0]["pointer"] == pointer
 
-    def test_an_operator_that_is_none(self) -> None:
-        """A condition with another operator is refused at its place."""
-        problem = refused({**PLAIN, "where": [["route", "~", "x"]]})
-        assert problem.errors[0]["pointer"].startswith("/where/0")
+    @pytest.mark.parametrize(
+        ("condition", "says"),
+        [
+            (["route", "~", "x"], 'operator must be =, !=, in or like, got "~"'),
+            (["route", ["in"], "x"], "operator must be"),
+            (["status", "=", 500], 'write "500" with its quotes'),
+            (["status", "in", ["500", 503.5]], 'write "503.5" with its quotes'),
+            (["is_new", "!=", True], 'write "true" with its quotes'),
+            (["status", "=", {"a": 1}], "must be texts, got {"),
+            (["status", "like", None], "must be texts, got null"),
+            (["status", "in", "500"], "list of 1 to 500 texts"),
+            (["status", "in", []], "list of 1 to 500 texts"),
+            (["status", "in", ["a"] * 501], "list of 1 to 500 texts"),
+            (["status", "=", "a" * 257], "at most 256 characters, got 257"),
+            (["a" * 257, "=", "a"], "at most 256 characters, got 257"),
+            (
+                ["status", "="],
+                'must be a dimension, an operator and a value: ["status", "=", "500"]',
+            ),
+            ({"status": "500"}, "must be a dimension, an operator and a value"),
+            ([5, "=", "500"], "must be a dimension, an operator and a value"),
+        ],
+    )
+    def test_what_is_no_condition(self, condition: Any, says: str) -> None:
+        """It is refused once, at its place, with what is wrong of it."""
+        problem = refused({**PLAIN, "where": [["region", "=", None], condition]})
+        assert [error["pointer"] for error in problem.errors] == ["/where/1"]
+        assert says in problem.errors[0]["required"]
+
+    @pytest.mark.parametrize(
+        ("change", "required"),
+        [
+            ({"window": "5m"}, "an object"),
+            ({"limit": 5}, "an object"),
+            ({"range": "1h"}, "an object"),
+            ({"by": "region"}, "a list"),
+            ({"where": "region = eu"}, "a list"),
+            ({"compare": "1w"}, "a list"),
+        ],
+    )
+    def test_what_to_write_instead(self, change: dict[str, Any], required: str) -> None:
+        """A member of another kind is told by what would be understood."""
+        (error,) = refused({**PLAIN, **change}).errors
+        assert error["required"] == required
+        (name,) = change
+        assert parse_query({**PLAIN, name: json.loads(error["mend"].removeprefix("write "))})
 
     def test_an_unknown_member(self) -> None:
         """A member that no query has is refused by a code of its own."""

@@ -6,6 +6,7 @@ import tracemalloc
 from typing import Any
 
 import pytest
+from weir.event_time import format_time
 from weir.problems import ProblemError, Reason
 from weir.query import Plan, Served, Version, parse_query, plan
 from weir.query.states import NOT_KEPT, final_to, window_states
@@ -14,6 +15,7 @@ from .query_world import NOW_MS, PANE_MS, facts, metric, served
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE
+USUAL = {"10s": "24h", "1m": "7d", "1h": "90d"}
 
 
 def planned(change: dict[str, Any] | None = None, metrics: Any = None) -> Plan:
@@ -54,6 +56,61 @@ class TestWindows:
         start = from_ms // PANE_MS * PANE_MS
         assert list(windows.ends_ms) == [start + 20_000 * i for i in (1, 2, 3)]
 
+    @pytest.mark.parametrize("at", [0, 123, 59_999])
+    @pytest.mark.parametrize("step", [None, "6h", "1d"])
+    def test_an_instant_long_ago(self, at: int, step: str | None) -> None:
+        """Only panes of hours are kept so long: the span begins at the edge of one."""
+        begin_ms = NOW_MS - 30 * 24 * HOUR + at
+        change = {"range": {"from": begin_ms, "to": NOW_MS}, **({"step": step} if step else {})}
+        made = planned(change, served(keep=USUAL))
+        (reading,) = made.readings
+        assert pane_ms(made) == HOUR
+        assert NOT_KEPT not in window_states(reading, facts())
+        assert made.windows.start_ms == begin_ms // HOUR * HOUR
+
+    def test_an_instant_long_ago_by_short_steps(self) -> None:
+        """Who asks for steps that no kept panes have is told how long those are kept."""
+        begin_ms = NOW_MS // MINUTE * MINUTE - 48 * HOUR + 2 * PANE_MS
+        span = {"from": begin_ms, "to": begin_ms + 40 * HOUR}
+        made = planned({"range": span, "step": "20s"}, served(keep=USUAL))
+        assert made.windows.start_ms == begin_ms
+        assert pane_ms(made) == PANE_MS
+        assert [note.code for note in made.notes] == ["not_kept"]
+
+    def test_by_default_nothing_of_a_span_is_cut(self) -> None:
+        """The last window reaches behind the end; with a step that was asked for it is told."""
+        span = {"from": NOW_MS - 10 * 24 * HOUR, "to": NOW_MS}
+        made = planned({"range": span}, served(keep=USUAL))
+        assert made.windows.last_end_ms >= NOW_MS > made.windows.last_end_ms - 3 * HOUR
+        assert made.notes[0].code == "coarser"
+
+        made = planned({"range": span, "step": "7h"}, served(keep=USUAL))
+        assert made.windows.last_end_ms < NOW_MS
+        assert made.notes[0].code == "cut"
+        left_ms = made.windows.last_end_ms
+        assert f"from {format_time(left_ms)} to {format_time(NOW_MS)}" in made.notes[0].message
+        window = {"kind": "tumbling", "length": "7h"}
+        assert planned({"range": span, "window": window}, served(keep=USUAL)).notes == made.notes
+
+    @pytest.mark.parametrize(("offset", "step_ms"), [("1d", MINUTE), ("2w", HOUR)])
+    def test_the_default_step_is_kept_as_long_ago_as_is_compared(
+        self, offset: str, step_ms: int
+    ) -> None:
+        """Panes of the last hour's default step would be gone a day before."""
+        made = planned({"compare": [offset]}, served(keep=USUAL))
+        assert made.windows.step_ms == step_ms
+        for reading in made.readings:
+            assert NOT_KEPT not in window_states(reading, facts())
+
+    def test_the_default_step_is_kept_as_long_ago_as_what_was_before(self) -> None:
+        """Who is new is asked of the three days before each window."""
+        side = {"metric": "latency", "aggregate": "theta"}
+        expr = {"op": "only_left", "left": side, "right": {**side, "before": "3d"}}
+        asked = {"expr": expr, "range": {"last": "1h"}}
+        made = plan(parse_query(asked), served(keep=USUAL), facts())
+        assert made.windows.step_ms == MINUTE
+        assert all(NOT_KEPT not in window_states(one, facts()) for one in made.readings)
+
     @pytest.mark.parametrize(
         ("change", "pointer", "says"),
         [
@@ -66,7 +123,11 @@ class TestWindows:
                 "the length of tumbling windows",
             ),
             ({"window": {"kind": "hopping", "length": "30s"}, "step": "30s"}, "/step", "shorter"),
-            ({"range": {"from": 0, "to": 9000}, "step": "1m"}, "/step", "at most the range, 10s"),
+            (
+                {"range": {"from": NOW_MS - 13_000, "to": NOW_MS - 4_000}, "step": "1m"},
+                "/step",
+                "at most the range, 10s",
+            ),
         ],
     )
     def test_refusals(self, change: dict[str, Any], pointer: str, says: str) -> None:
@@ -288,6 +349,12 @@ class TestNames:
         [
             ({"aggregate": "p90"}, "/aggregate", "count, rate, sum, avg, min, max, p50, p95, p99"),
             ({"aggregate": "median"}, "/aggregate", '"median"'),
+            ({"aggregate": "distinct(data.page)"}, "/aggregate", "distinct(subject)"),
+            ({"aggregate": "count(distinct subject)"}, "/aggregate", "count, rate, sum"),
+            ({"aggregate": "sum(data.ms)"}, "/aggregate", "count, rate, sum"),
+            ({"aggregate": "count("}, "/aggregate", '"count("'),
+            ({"aggregate": "top(data.page)"}, "/aggregate", "top(subject, 3)"),
+            ({"aggregate": "top(subject, 50)"}, "/aggregate", "top(subject, 3)"),
             ({"by": ["country"]}, "/by", "region, route"),
             ({"where": [["country", "=", "x"]]}, "/where", "region, route"),
         ],
@@ -297,6 +364,22 @@ class TestNames:
         problem = refused(change)
         assert (problem.reason, problem.errors[0]["pointer"]) == (Reason.QUERY_INVALID, pointer)
         assert says in problem.message
+
+    @pytest.mark.parametrize(
+        "asked",
+        ["distinct(subject)", "distinct( subject )", "top", "top(subject)", "top(subject,3)"],
+    )
+    def test_an_aggregate_in_full(self, asked: str) -> None:
+        """Whoever says of which path is understood, if it is that one."""
+        assert planned({"aggregate": asked}).keys
+
+    @pytest.mark.parametrize("side", ["left", "right"])
+    def test_a_refusal_of_a_side_says_which(self, side: str) -> None:
+        """Of the two aggregates of an expression it points at the wrong one."""
+        sides = {name: {"metric": "latency", "aggregate": "count"} for name in ("left", "right")}
+        sides[side]["aggregate"] = "median"
+        problem = refused({"metric": None, "aggregate": None, "expr": {"op": "ratio", **sides}})
+        assert problem.errors[0]["pointer"] == f"/expr/{side}/aggregate"
 
     @pytest.mark.parametrize("change", [{"metric": "other"}, {"version": 2}])
     def test_unknown(self, change: dict[str, Any]) -> None:

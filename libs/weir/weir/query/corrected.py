@@ -23,6 +23,7 @@ from weir.query.cells import Cell
 from weir.query.grouping import REST, Group, Grouping, k_of
 from weir.query.named import short_name
 from weir.query.reading import Plan, Reading
+from weir.series import OTHER
 from weir.sketches import Bounded
 
 MOST: Final = 200
@@ -123,7 +124,9 @@ def _take_changes(
             groupings[record.vid] = Grouping(versions[record.vid], reading.by, reading.where)
         is_asked, named = groupings[record.vid].of(record.series)
         group = named if named in groups else REST
-        if not is_asked or group not in groups:
+        # A filter cannot judge `*`: it may be of what is answered, or nothing of it.
+        is_told = is_asked and not (record.series == OTHER and reading.where)
+        if not is_told or group not in groups:
             continue
         for at in _windows(reading, others, record):
             change = found.get((at, group))

@@ -8,7 +8,7 @@ whatever batches the panes came in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from weir.query.aggregates_of_texts import Frequent
 from weir.query.answer import Answer, AnsweredSeries, Compared
@@ -105,7 +105,8 @@ class _Answering:
 
     def answer(self, also: Iterable[Group]) -> Answer:
         """Return it."""
-        matching = self._main.groups().union(also)
+        # Who is compared with an earlier time looks for series that are gone since, too.
+        matching = set(also).union(*(line.groups() for line in self._lines))
         named = matching - {REST}
         shown, rest = self._choose(named)
         if REST in matching:
@@ -113,7 +114,7 @@ class _Answering:
         check_series(len(shown), self._plan.windows.count * len(self._lines) * self._width)
         series = [self._series(group) for group in shown]
         if rest and (self._plan.query.limit is None or self._plan.query.limit.other):
-            series.append(self._rest(rest))
+            series.append(self._rest(rest, shown))
         finals = [final_to(windowed.reading, self._facts) for windowed in self._main.sides]
         final_to_ms = min((f for f in finals if f is not None), default=None)
         notes = self._notes(series)
@@ -146,8 +147,8 @@ class _Answering:
         cells, *earlier = [line.cells(group) for line in self._lines]
         return self._answered(group, cells, earlier)
 
-    def _rest(self, groups: set[Group]) -> AnsweredSeries:
-        cells, *earlier = [line.merged(groups) for line in self._lines]
+    def _rest(self, groups: set[Group], shown: Collection[Group]) -> AnsweredSeries:
+        cells, *earlier = [line.merged(groups, shown) for line in self._lines]
         return self._answered(REST, cells, earlier)
 
     def _answered(

@@ -7,13 +7,15 @@ not, nothing is known of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Sequence
 from functools import reduce
 
+from weir.panes import floor_to
 from weir.query.aggregates import Percentile
 from weir.query.cells import UNKNOWN, ZERO, Cell, combined
 from weir.query.facts import Facts
-from weir.query.grouping import Group
+from weir.query.grouping import REST, Group
 from weir.query.model import Query
 from weir.query.states import COMPLETE, SILENT, window_states, worst
 from weir.query.windowed import Result, Windowed
@@ -39,10 +41,20 @@ class CellLine:
         """Return the cells of a group, oldest first."""
         return self._combined([side.results(group) for side in self.sides])
 
-    def merged(self, groups: Iterable[Group]) -> list[Cell]:
-        """Return the cells of several groups together."""
+    def merged(self, groups: Iterable[Group], shown: Collection[Group]) -> list[Cell]:
+        """Return the cells of several groups together.
+
+        Args:
+            groups: Those.
+            shown: All others. Of an expression the two sides' `other` are of the same series only
+                where none of these is in one of them.
+        """
         members = frozenset(groups)
-        return self._combined([side.merged(members) for side in self.sides])
+        cells = self._combined([side.merged(members) for side in self.sides])
+        if self._op is None or REST not in members:
+            return cells
+        told = (all(side.are_told(shown, at) for side in self.sides) for at in range(len(cells)))
+        return [cell if is_told else UNKNOWN for cell, is_told in zip(cells, told, strict=True)]
 
     def cell_at(self, group: Group, at: int) -> Cell:
         """Return one cell of a group."""
@@ -81,7 +93,7 @@ class _Side:
             else UNKNOWN
             for letter, end_ms in zip(states, side.reading.windows.ends_ms, strict=True)
         ]
-        self._seconds = _seconds(side, through_ms) if aggregate.per_second else None
+        self._seconds = _seconds(side, facts) if aggregate.per_second else None
 
     def cells(self, results: Sequence[Result]) -> list[Cell]:
         """Return the cell of each window."""
@@ -107,16 +119,28 @@ def _rate(cell: Cell, seconds: float) -> Cell:
     return Cell(cell.events, Bounded(*(end / seconds for end in cell.value)))
 
 
-def _seconds(side: Windowed, through_ms: int | None) -> list[float]:
+def _seconds(side: Windowed, facts: Facts) -> list[float]:
     """Return how many seconds of each window are counted: what a rate is divided by.
 
     The open window has not lasted its length yet; divided by all of it, a rate would
     seem to fall at the edge of every chart. Of less than a pane it would jump with
-    every event.
+    every event. Where panes behind processed-through have rows, some partitions are farther
+    than the slowest, which holds it: there a window is counted as far as its newest row, so
+    that its rate is too low, as its count is, and not many times too high.
     """
-    windows = side.reading.windows
+    windows, through_ms = side.reading.windows, facts.processed_through_ms
     length_ms, least_ms = windows.length_ms, min(side.reading.served.newest.metric.keep_ms)
     if through_ms is None:
         return [length_ms / 1000] * windows.count
-    starts_ms = (end_ms - length_ms for end_ms in windows.ends_ms)
-    return [min(length_ms, max(least_ms, through_ms - at)) / 1000 for at in starts_ms]
+    pane_ms = side.reading.pane_ms
+    ahead = side.with_rows(through_ms)
+    if ahead:  # then the pane of processed-through, too, has more than it says
+        ahead.insert(0, floor_to(through_ms, pane_ms))
+    found = []
+    for end_ms in windows.ends_ms:
+        to_ms, at = through_ms, bisect_left(ahead, end_ms)
+        if at:
+            newest_ms = ahead[at - 1]
+            to_ms = max(to_ms, min(newest_ms + pane_ms, max(facts.now_ms, newest_ms + least_ms)))
+        found.append(min(length_ms, max(least_ms, to_ms - end_ms + length_ms)) / 1000)
+    return found

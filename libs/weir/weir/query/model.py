@@ -7,6 +7,7 @@ spelled: the live hub evaluates each form once, for everybody who watches it.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -19,6 +20,7 @@ from weir.problems import MAX_ERRORS, ProblemError, Reason, echo
 MAX_DIMENSIONS = 10
 MAX_CONDITIONS = 20
 MAX_VALUES = 500
+MAX_TEXT = 256
 MAX_COMPARED = 4
 WEEK_MS = 7 * 86_400_000
 
@@ -46,16 +48,60 @@ def _instant(value: Any) -> Any:
     return int((at - datetime.fromtimestamp(0, UTC)).total_seconds() * 1000)
 
 
-Text = Annotated[str, Field(max_length=256)]
+def _condition(value: Any) -> Any:
+    """Refuse what is no condition in words of its own: a union would tell of each way it is not."""
+    if not isinstance(value, list | tuple) or len(value) != 3 or not isinstance(value[0], str):
+        msg = 'condition must be a dimension, an operator and a value: ["status", "=", "500"]'
+        raise ValueError(msg)
+    name, operator, operand = value
+    if operator not in ("=", "!=", "in", "like"):
+        msg = f"operator must be =, !=, in or like, got {echo(json.dumps(operator, default=str))}"
+        raise ValueError(msg)
+    values = operand if operator == "in" else [operand]
+    if not isinstance(values, list | tuple) or not 1 <= len(values) <= MAX_VALUES:
+        msg = f'in must have a list of 1 to {MAX_VALUES} texts, such as ["eu", "us"]'
+        raise ValueError(msg)
+    for one in values:
+        _check_text(one, may_be_null=operator != "like")
+    _check_text(name, may_be_null=False)
+    return value
+
+
+def _check_text(value: Any, *, may_be_null: bool) -> None:
+    if isinstance(value, bool | int | float):
+        msg = f'values of dimensions must be texts: write "{json.dumps(value)}" with its quotes'
+        raise ValueError(msg)
+    if not (value is None and may_be_null) and not isinstance(value, str):
+        msg = f"values of dimensions must be texts, got {echo(json.dumps(value, default=str))}"
+        raise ValueError(msg)
+    if value is not None and len(value) > MAX_TEXT:
+        msg = f"text must have at most {MAX_TEXT} characters, got {len(value)}"
+        raise ValueError(msg)
+
+
+Text = Annotated[str, Field(max_length=MAX_TEXT)]
 Name = Annotated[str, Field(min_length=1, max_length=64)]
 Length = Annotated[str, Field(max_length=32), AfterValidator(_canonical_length)]
 Instant = Annotated[int, Field(ge=-(2**53), le=2**53), BeforeValidator(_instant)]
 Values = Annotated[list[Text | None], Field(min_length=1, max_length=MAX_VALUES)]
-Condition = (
+Condition = Annotated[
     tuple[Text, Literal["=", "!="], Text | None]
     | tuple[Text, Literal["in"], Values]
-    | tuple[Text, Literal["like"], Text]
-)
+    | tuple[Text, Literal["like"], Text],
+    BeforeValidator(_condition),
+]
+_EXAMPLES = {
+    "window": '{"kind": "sliding", "length": "5m"}',
+    "range": '{"last": "1h"}',
+    "limit": '{"top": 20}',
+    "by": '["region"]',
+    "where": '[["region", "=", "eu"]]',
+    "compare": '["1w"]',
+    "left": '{"metric": "errors", "aggregate": "count"}',
+    "right": '{"metric": "requests", "aggregate": "count"}',
+}
+# What Pydantic would say of classes of ours.
+_KINDS = {"model_type": "an object", "list_type": "a list"}
 
 
 class _Asked(BaseModel):
@@ -213,14 +259,19 @@ def _null_last(value: str | None) -> tuple[bool, str]:
     return value is None, value or ""
 
 
+def _mend(place: Sequence[int | str]) -> str:
+    found = _EXAMPLES.get(str(place[-1])) if place else None
+    return f"write {found}" if found else "see the query's members in the API reference"
+
+
 def _problem(error: ValidationError) -> ProblemError:
     found = error.errors(include_url=False)
     places = tuple(
         {
             "pointer": "/" + "/".join(str(at) for at in one["loc"]),
-            "required": one["msg"].removeprefix("Value error, "),
+            "required": _KINDS.get(one["type"]) or one["msg"].removeprefix("Value error, "),
             "got": echo(json.dumps(one["input"], default=str)),
-            "mend": "see the query's members in the API reference",
+            "mend": _mend(one["loc"]),
         }
         for one in found[:MAX_ERRORS]
     )

@@ -6,11 +6,14 @@ was required, what came and what fits. No pane is needed to make one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from weir.definitions.aggregates import parse_aggregate
 from weir.definitions.durations import format_duration, parse_duration_ms
 from weir.event_time import format_time
+from weir.expressions.errors import ExpressionError
 from weir.panes import Windows, resolution_for
 from weir.problems import ProblemError, Reason, echo
 from weir.query.facts import Facts, Served, Version
@@ -22,6 +25,7 @@ from weir.query.reading import Line, Note, Plan, Reading, all_kept_since, declar
 from weir.query.span import windows_of
 from weir.sets import OPERATIONS as OF_SETS
 
+_LENGTH = re.compile(r",\s*\d{1,3}\s*\)$")
 Metrics = Mapping[str, Served] | Callable[[str], Served | None]
 
 
@@ -37,8 +41,9 @@ def plan(query: Query, metrics: Metrics, facts: Facts) -> Plan:
         ProblemError: `metric_unknown` (404), `query_invalid` or `query_too_large` (422).
     """
     sides = [(side, _served(side, metrics)) for side in query.sides]
-    for side, served in sides:
-        _check_side(query, side, served.newest)
+    places = ("",) if query.expr is None else ("/expr/left", "/expr/right")
+    for place, (side, served) in zip(places, sides, strict=True):
+        _check_side(query, place, side, served.newest)
     _check_kinds(query)
     windows = windows_of(query, [of.newest.metric.keep_ms for _, of in sides], facts.now_ms)
     lines = [Line(None, _readings(query, sides, windows, facts))]
@@ -48,7 +53,8 @@ def plan(query: Query, metrics: Metrics, facts: Facts) -> Plan:
             check_multiple(f"/compare/{at}", offset_ms, min(served.newest.metric.keep_ms))
         earlier = windows.earlier(offset_ms)
         lines.append(Line(offset, _readings(query, sides, earlier, facts)))
-    made = Plan(query, windows, tuple(lines), tuple(_notes(lines, facts)))
+    notes = [*_notes_on_range(query, windows), *_notes(lines, facts)]
+    made = Plan(query, windows, tuple(lines), tuple(notes))
     check_panes(_panes_to_read(made))
     return made
 
@@ -77,18 +83,36 @@ def _served(side: Side, metrics: Metrics) -> Served:
     return found
 
 
-def _check_side(query: Query, side: Side, version: Version) -> None:
+def _check_side(query: Query, place: str, side: Side, version: Version) -> None:
     metric = version.metric
-    if aggregate_named(side.aggregate) is None or not declares(version, side.aggregate):
-        known = ", ".join(dict.fromkeys((*ALWAYS, *map(short_name, metric.aggregates))))
+    if not _is_kept(version, side.aggregate):
+        names = metric.aggregates if "(" in side.aggregate else map(short_name, metric.aggregates)
+        known = ", ".join(dict.fromkeys((*ALWAYS, *names)))
         mend = f"ask for one of them, or declare it in {metric.name}"
-        refuse("/aggregate", f"one that {metric.name} keeps ({known})", side.aggregate, mend)
+        required = f"one that {metric.name} keeps ({known})"
+        refuse(f"{place}/aggregate", required, side.aggregate, mend)
     asked = (("/by", name) for name in query.by), (("/where", c[0]) for c in side.where)
     for pointer, name in (*asked[0], *asked[1]):
         if lacking(version, [name]):
             known = ", ".join(metric.dimension_names) or "none"
             mend = f"ask for one of them, or add it to the definition of {metric.name}"
             refuse(pointer, f"a dimension of {metric.name} ({known})", name, mend)
+
+
+def _is_kept(version: Version, asked: str) -> bool:
+    """Tell whether a version keeps an aggregate; one that is written in full, of that path."""
+    if aggregate_named(asked) is None or not declares(version, asked):
+        return False
+    if "(" not in asked:
+        return True
+    try:
+        written = parse_aggregate(asked)
+    except ExpressionError:
+        return False
+    declared = parse_aggregate(declared_as(asked, version.metric.aggregates))
+    # A `top` may be asked for without its length.
+    is_long = written.items == declared.items or _LENGTH.search(asked) is None
+    return written.path == declared.path and is_long
 
 
 def _check_kinds(query: Query) -> None:
@@ -141,6 +165,23 @@ def _before(side: Side, windows: Windows, grain_ms: int) -> Windows:
     return replace(windows.earlier(windows.length_ms), length_ms=length_ms)
 
 
+def _notes_on_range(query: Query, windows: Windows) -> Iterable[Note]:
+    """Say what of a range from one instant to another is less than a step, and not shown."""
+    to_ms, end_ms = query.range.to_ms, windows.last_end_ms
+    if to_ms is not None and end_ms < to_ms:
+        span = f"from {_told(end_ms)} to {_told(to_ms)}"
+        yield Note(
+            "cut", f"{span} is less than a step and left out; ask for a range of whole steps"
+        )
+
+
+def _told(at_ms: int) -> str:
+    try:
+        return format_time(at_ms)
+    except OverflowError:  # beyond the year 9999
+        return f"{at_ms} ms"
+
+
 def _notes(lines: Iterable[Line], facts: Facts) -> list[Note]:
     said: dict[Note, None] = {}
     for line in lines:
@@ -181,5 +222,5 @@ def _notes_on_versions(reading: Reading) -> Iterable[Note]:
             kept = format_duration(version.metric.keep_ms[reading.pane_ms])
             yield Note("not_kept", f"panes of {pane} of {which} are kept for {kept} only")
         if version.metric.counted != newest.metric.counted:
-            message = f"panes that start before {format_time(to_ms)} are of {which}"
+            message = f"panes that start before {_told(to_ms)} are of {which}"
             yield Note("version_differs", f"{message}, which counts otherwise")

@@ -1,7 +1,8 @@
 """Which windows a query asks for: range, window and step made definite.
 
 A range "the last hour" is aligned to the epoch, one from an instant to another to its
-start. What is left out gets the default: tumbling windows of 1/120 of the range.
+start, on an edge of the panes that are kept so long ago. What is left out gets the
+default: tumbling windows of 1/120 of the range.
 """
 
 from __future__ import annotations
@@ -40,8 +41,13 @@ def windows_of(query: Query, keeps: Sequence[Keep], now_ms: int) -> Windows:
     check_window(length_ms, step_ms, grain_ms)
     if query.range.from_ms is not None and query.range.to_ms is not None:
         # Instants are typed by hand or read off a cursor: the span grows to whole panes.
-        span = floor_to(query.range.from_ms, grain_ms), ceil_to(query.range.to_ms, grain_ms)
-        return _between(span, step_ms, length_ms, grain_ms)
+        edge_ms = _kept_grain(query, keeps, now_ms)
+        if step_ms % edge_ms or length_ms % edge_ms:
+            edge_ms = grain_ms
+        from_ms, to_ms = floor_to(query.range.from_ms, edge_ms), ceil_to(query.range.to_ms, edge_ms)
+        if query.step is None and step_ms != _asked_length(query):
+            to_ms = from_ms + ceil_to(to_ms - from_ms, step_ms)  # nobody chose what would be cut
+        return _between((from_ms, to_ms), step_ms, length_ms, grain_ms)
     range_ms = _last_ms(query)
     check_points(-(-range_ms // step_ms), range_ms, grain_ms)
     return last_windows(now_ms, range_ms=range_ms, step_ms=step_ms, length_ms=length_ms)
@@ -60,7 +66,7 @@ def _between(span: tuple[int, int], step_ms: int, length_ms: int, grain_ms: int)
 def _step_and_length(query: Query, keeps: Sequence[Keep], now_ms: int) -> tuple[int, int]:
     window = query.window
     step_ms = parse_duration_ms(query.step) if query.step else None
-    length_ms = parse_duration_ms(window.length) if window and window.length else None
+    length_ms = _asked_length(query)
     if window is None or window.kind == "tumbling":
         if step_ms is not None and length_ms is not None and step_ms != length_ms:
             mend = "leave the step out, or ask for hopping or sliding windows"
@@ -79,13 +85,30 @@ def _step_and_length(query: Query, keeps: Sequence[Keep], now_ms: int) -> tuple[
 def _default_step(query: Query, keeps: Sequence[Keep], now_ms: int) -> int:
     """Return range / 120 rounded up to panes of the finest length kept over the range."""
     if query.range.from_ms is not None and query.range.to_ms is not None:
-        oldest_ms, range_ms = query.range.from_ms, query.range.to_ms - query.range.from_ms
+        range_ms = query.range.to_ms - query.range.from_ms
     else:
         range_ms = _last_ms(query)
-        # "The last 24 h" is kept by panes of 24 h: its oldest window starts after this.
-        oldest_ms = now_ms - range_ms + 1
-    panes = (_finest_kept(keep, oldest_ms, now_ms) for keep in keeps)
-    return ceil_to(-(-range_ms // DEFAULT_POINTS), math.lcm(*panes))
+    return ceil_to(-(-range_ms // DEFAULT_POINTS), _kept_grain(query, keeps, now_ms))
+
+
+def _kept_grain(query: Query, keeps: Sequence[Keep], now_ms: int) -> int:
+    """Return the finest length of panes that are kept over all that a query reads, in ms.
+
+    Windows that are compared, and spans before each window, lie earlier than the range.
+    """
+    # "The last 24 h" is kept by panes of 24 h: its oldest window starts after this.
+    begin_ms = query.range.from_ms
+    oldest_ms = now_ms - _last_ms(query) + 1 if begin_ms is None else begin_ms
+    oldest_ms -= max(map(parse_duration_ms, query.compare), default=0)
+    before = (side.before for side in query.sides if side.before is not None)
+    oldest_ms -= max(map(parse_duration_ms, before), default=0)
+    return math.lcm(*(_finest_kept(keep, oldest_ms, now_ms) for keep in keeps))
+
+
+def _asked_length(query: Query) -> int | None:
+    """Return how long windows are to be, in ms; None if that is left out."""
+    window = query.window
+    return parse_duration_ms(window.length) if window and window.length else None
 
 
 def _finest_kept(keep: Keep, oldest_ms: int, now_ms: int) -> int:

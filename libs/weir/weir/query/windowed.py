@@ -143,6 +143,10 @@ class Windowed:
             if _texts(row) != _texts(before.get(text))
         }
 
+    def with_rows(self, since_ms: int) -> list[int]:
+        """Return the starts of the panes that have rows, from an instant on, in order."""
+        return sorted(start_ms for start_ms in self._panes if start_ms >= since_ms)
+
     # ── blocks ──────────────────────────────────────────────────────────────
 
     def _number(self, at_ms: int) -> int:
@@ -253,18 +257,30 @@ class Windowed:
         return results[end]
 
     def merged(self, groups: Iterable[Group]) -> list[Result]:
-        """Return what each window says about several groups together."""
+        """Return what each window says about several groups together.
+
+        A filter cannot judge `other`: all of it may belong to them, or nothing.
+        """
         members = frozenset(groups)
+        unjudged = REST in members and bool(self.reading.where)
         if self._merged is None or self._merged[0] != members:
             self._merged = (members, self._union_of(members), {})
         _, sliding, results = self._merged
         for end in self._ends:
             if end not in results:
-                results[end] = Result(self._cell(sliding.window(end)), True)
+                cell = self._cell(sliding.window(end))
+                results[end] = self._widened(cell, end) if unjudged else Result(cell, True)
         return [results[end] for end in self._ends]
+
+    def are_told(self, groups: Iterable[Group], at: int) -> bool:
+        """Tell whether in one window, by its place in the row, nothing of groups is in `other`."""
+        return all(self._all_told(group, self._ends[at]) for group in groups)
 
     def _union_of(self, members: frozenset[Group]) -> Sliding:
         join = self.reading.aggregate.join
+
+        if self.reading.where:
+            members -= {REST}
 
         def block(number: int) -> Part | None:
             parts = self._blocks[number].parts if number in self._blocks else {}
@@ -276,14 +292,18 @@ class Windowed:
         cell = self._cell(self._part(group, end))
         if group is REST or self._all_told(group, end):
             return Result(cell, True)
-        if self._leaf or cell is None:
-            return Result(None, False)
+        return Result(None, False) if self._leaf else self._widened(cell, end)
+
+    def _widened(self, cell: Cell | None, end: int) -> Result:
+        """Return what is said of a window where any of `other` may belong to a cell, too."""
         unassigned = self._part(REST, end)
-        if unassigned is not None:
-            # What is said besides a value has no bounds for what may belong here, too.
-            value = cell.value and self.reading.aggregate.widen(cell.value, unassigned)
-            cell = Cell(cell.events, value)
-        return Result(cell, False)
+        if unassigned is None:
+            return Result(cell, True)
+        if cell is None:
+            return Result(None, False)
+        # What is said besides a value has no bounds for what may belong here, too.
+        value = cell.value and self.reading.aggregate.widen(cell.value, unassigned)
+        return Result(Cell(cell.events, value), False)
 
     def _cell(self, part: Part | None) -> Cell | None:
         if part is None:

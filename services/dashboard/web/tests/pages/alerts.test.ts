@@ -168,7 +168,7 @@ describe("lengthMs", () => {
 });
 
 describe("the time around an alert", () => {
-  const clock = { nowMs: NOW + 700, resolutionMs: 1_000 };
+  const clock = { nowMs: NOW + 700, resolutionMs: 1_000, keepMs: { 1000: 86_400_000 } };
 
   it("begins before it and reaches to now, on whole steps", () => {
     // Readings a second apart must ask for the same points.
@@ -178,6 +178,22 @@ describe("the time around an alert", () => {
     expect(around.fromMs % around.stepMs).toBe(0);
     expect(around.toMs % around.stepMs).toBe(0);
     expect((around.toMs - around.fromMs) / around.stepMs).toBeLessThanOrEqual(161);
+  });
+
+  it("takes longer panes where the short ones are gone", () => {
+    // Three days ago only panes of a minute are left; of those a window has to be whole.
+    const day = 86_400_000;
+    const keepMs = { 10000: day, 60000: 7 * day, 3600000: 90 * day };
+    const stepOf = (days: number, windowMs: number) => {
+      const at_ms = NOW - days * day;
+      const over = alert("a", { state: "resolved", at_ms, since_ms: at_ms - 10 * MINUTE });
+      return aroundOf(over, windowMs, { ...clock, resolutionMs: 10_000, keepMs }).stepMs;
+    };
+    expect(stepOf(0.5, 5 * MINUTE)).toBe(20_000);
+    expect(stepOf(3, 5 * MINUTE)).toBe(MINUTE);
+    expect(stepOf(30, 60 * MINUTE)).toBe(60 * MINUTE);
+    // Windows of five minutes have no panes of hours: nothing that is kept would do.
+    expect(stepOf(30, 5 * MINUTE)).toBe(20_000);
   });
 
   it("ends a while after what has ended, and does not move", () => {

@@ -50,17 +50,18 @@ function Asking({ alert }: { alert: AlertDetail }) {
   if (rule.problem) return <Refused problem={rule.problem} retry={rule.reload} />;
   if (metric.problem) return <Refused problem={metric.problem} retry={metric.reload} />;
   if (!asks || !metric.body) return <div class="chart-room" />;
-  return <Drawn alert={alert} asks={asks} resolutionMs={metric.body.resolution_ms} />;
+  return <Drawn alert={alert} asks={asks} metric={metric.body} />;
 }
 
 interface DrawnProps {
   readonly alert: AlertDetail;
   readonly asks: Asks;
-  readonly resolutionMs: number;
+  readonly metric: MetricDetail;
 }
 
-function Drawn({ alert, asks, resolutionMs }: DrawnProps) {
-  const around = aroundOf(alert, asks.windowMs, { nowMs: listNowMs.value, resolutionMs });
+function Drawn({ alert, asks, metric }: DrawnProps) {
+  const { resolution_ms: resolutionMs, keep_ms: keepMs } = metric;
+  const around = aroundOf(alert, asks.windowMs, { nowMs: listNowMs.value, resolutionMs, keepMs });
   const { model, problem } = useAnswer(alert, asks, around);
   const through = throughMs.value;
   const edge = through === null ? null : Math.floor(through / resolutionMs) * resolutionMs;

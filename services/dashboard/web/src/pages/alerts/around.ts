@@ -45,10 +45,11 @@ export interface Around {
   readonly stepMs: number;
 }
 
-/** What is known of time. */
+/** What is known of time, and how long the metric keeps panes, by their length. */
 export interface Clock {
   readonly nowMs: number;
   readonly resolutionMs: number;
+  readonly keepMs: Readonly<Record<string, number>>;
 }
 
 /**
@@ -59,21 +60,31 @@ export interface Clock {
 export function aroundOf(
   alert: Pick<Alert, "state" | "since_ms" | "at_ms">,
   windowMs: number,
-  { nowMs, resolutionMs }: Clock,
+  clock: Clock,
 ): Around {
+  const { nowMs } = clock;
   const open = alert.state === "firing" || alert.state === "recovering";
   const endMs = open ? nowMs : alert.at_ms;
   const wanted = Math.max(LEAD_MS, 3 * windowMs, endMs - alert.since_ms);
   const lead = Math.min(wanted, Math.max(MOST_LEAD_MS, 3 * windowMs));
   const lastMs = open ? nowMs : Math.min(nowMs, endMs + lead / 2);
   const firstMs = alert.since_ms - lead;
-  const panes = Math.ceil((lastMs - firstMs) / POINTS / resolutionMs);
-  const stepMs = Math.max(1, panes) * resolutionMs;
+  const paneMs = keptPane(clock, firstMs - windowMs, windowMs);
+  const panes = Math.ceil((lastMs - firstMs) / POINTS / paneMs);
+  const stepMs = Math.max(1, panes) * paneMs;
   return {
     fromMs: Math.floor(firstMs / stepMs) * stepMs,
     toMs: Math.floor(lastMs / stepMs) * stepMs,
     stepMs,
   };
+}
+
+/** Returns the length of the finest panes that are kept since an instant and fill a window. */
+function keptPane({ nowMs, resolutionMs, keepMs }: Clock, sinceMs: number, windowMs: number) {
+  const kept = Object.entries(keepMs)
+    .filter(([pane, keep]) => windowMs % Number(pane) === 0 && nowMs - keep <= sinceMs)
+    .map(([pane]) => Number(pane));
+  return kept.length > 0 ? Math.min(...kept) : resolutionMs;
 }
 
 /** Returns the query of an alert's series over the time around it. */
