@@ -4,7 +4,9 @@ What is put back carries its origin (`weir-origin`), its own event time and the 
 that it always had, and is counted like any other event. It is put back once:
 
 - A note in `weir.quarantine`, under the key of the copy, says that it was. It is written
-  when the log has confirmed the event, and outlives the copy.
+  when the log has confirmed the event, and outlives the copy. A rebuild copies the record once
+  more, though, and that copy outlives the note: of what was received before the oldest record
+  that `weir.quarantine` has left in the partition nobody knows, and it stays where it is.
 - A crash may fall between the two. So a job records where the log ended before it put
   anything back, and whoever begins it again first reads the origins that stand behind
   that, and writes their notes.
@@ -56,6 +58,8 @@ CUT: Final = "cut"
 """Among what is still of no use: only the beginning of the record was kept."""
 ERASED: Final = "erased"
 """The same: it is about somebody who was erased, and stays where it is."""
+FORGOTTEN: Final = "forgotten"
+"""The same: it may have been put back, so long ago that the note of it is gone."""
 MOST_ORIGINS: Final = 500_000
 """How many are held at a time, by all replays that are under way."""
 # Readings of the log for a share of the origins.
@@ -85,6 +89,8 @@ class ReplayTask:
         # Origins that stand in the log again, and have no note as far as is known.
         self._unnoted: set[str] = set()
         self._in_order = False
+        # By partition, from when on `weir.quarantine` has every note; 0: it never lost one.
+        self._noted_since_ms: dict[int, int] = {}
         self._put = self._already = 0
         self._still: Counter[str] = Counter()
         # Of the copies that say that more have none: the newest of each origin counts.
@@ -140,8 +146,11 @@ class ReplayTask:
         yield Walk(kafka, names.EVENTS, begin, end), self._find_put_back
         while True:
             yield Walk(kafka, names.QUARANTINE, low, high), self._find_asked
-            _low, noted = copies.ends()
-            yield Walk(kafka, names.QUARANTINE, low, noted), self._find_noted
+            oldest, noted = copies.ends()
+            self._noted_since_ms = {
+                p: copies.received_ms(p, n) for p, n in oldest.items() if 0 < n < noted[p]
+            }
+            yield Walk(kafka, names.QUARANTINE, oldest, noted), self._find_noted
             self._note_unnoted()
             self._in_order = True
             yield Walk(kafka, names.QUARANTINE, low, high), self._look_into
@@ -211,14 +220,14 @@ class ReplayTask:
 
     # ── what is asked for ───────────────────────────────────────────────────
 
-    def _asked_for(self, messages: Sequence[Message]) -> Iterator[Whole]:
+    def _asked_for(self, messages: Sequence[Message]) -> Iterator[tuple[int, Whole]]:
         for message in messages:
             copy = whole_of(dict(headers_of(message) or ()), message.value())
             if copy is not None and is_wanted(self._wanted, self._asked.tenant, copy):
-                yield copy
+                yield message.partition() or 0, copy
 
     def _find_asked(self, messages: Sequence[Message]) -> None:
-        for copy in self._asked_for(messages):
+        for _partition, copy in self._asked_for(messages):
             self._origins.ask(copy.origin)
             self._not_copied.pop(copy.origin, None)
             if copy.left_out:
@@ -226,10 +235,12 @@ class ReplayTask:
 
     def _look_into(self, messages: Sequence[Message]) -> None:
         put: dict[str, Admitted] = {}
-        for copy in self._asked_for(messages):
+        for partition, copy in self._asked_for(messages):
             found = self._origins.judge(copy.origin)
             if found is Found.BACK:
                 self._already += 1
+            elif found is Found.ASKED and copy.at_ms < self._noted_since_ms.get(partition, 0):
+                self._still[FORGOTTEN] += 1
             elif found is Found.ASKED:
                 self._judge(copy, put)
             # A batch that ran again has copied again, or it is of another share.
