@@ -49,15 +49,19 @@ class Command:
         """Start `weir apply` with what is in the folder, or with other words."""
         return self.begin("apply", *(words or ("-f", self.folder)))
 
-    def begin(self, *words: str | Path) -> subprocess.Popen[str]:
+    def begin(
+        self, *words: str | Path, stdout: int = subprocess.PIPE, stderr: int = subprocess.PIPE
+    ) -> subprocess.Popen[str]:
         """Start any command."""
         environment = {**os.environ, "WEIR_DASHBOARD_URL": self.url, "WEIR_API_KEY": self.key}
+        # Where it is set Python writes all at once by itself, and hides what we leave unwritten.
+        environment.pop("PYTHONUNBUFFERED", None)
         return subprocess.Popen(  # noqa: S603  the command is ours
             [sys.executable, "-m", "weir_cli", *words],
             env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdout=stdout,
+            stderr=stderr,
             text=True,
         )
 
@@ -91,7 +95,7 @@ class Command:
 def finish(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
     """Wait for the command; assert its exit code and return what it wrote."""
     written, errors = process.communicate(timeout=120)
-    assert process.returncode == code, written + errors
+    assert process.returncode == code, f"{written or ''}{errors or ''}"
     return written, errors
 
 

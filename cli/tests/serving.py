@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-# Status, body, and header fields.
+# Status, body, and header fields; a body is sent as JSON, unless these say it is text.
 Given = tuple[int, Any, dict[str, str]]
 # Returns it for a method, a path and a body.
 Answering = Callable[[str, str, Any], Given]
@@ -25,11 +25,13 @@ class Served:
         url: `http://host:port`.
         at_s: When each request came.
         asked: Method, path and body of each.
+        keys: The key that came with each.
     """
 
     url: str
     at_s: list[float] = field(default_factory=list)
     asked: list[tuple[str, str, Any]] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
 
 
 @contextmanager
@@ -48,6 +50,7 @@ def serving(*given: Given, by: Answering | None = None) -> Iterator[Served]:
             asked = (self.command, self.path, body)
             served.at_s.append(time.monotonic())
             served.asked.append(asked)
+            served.keys.append(str(self.headers["Authorization"]).removeprefix("Bearer "))
             status, told, fields = by(*asked) if by else answers[0]
             if len(answers) > 1:
                 answers.pop(0)
@@ -55,7 +58,8 @@ def serving(*given: Given, by: Answering | None = None) -> Iterator[Served]:
             for name, value in fields.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(json.dumps(told).encode())
+            is_text = fields.get("Content-Type", "").startswith("text/")
+            self.wfile.write((told if is_text else json.dumps(told)).encode())
 
         do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815  the server looks for these
 

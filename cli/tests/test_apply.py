@@ -142,7 +142,13 @@ class TestApply:
         ),
         (("--key-file", "none"), {}, "--key-file must be a file with an API key: "),
         ((), {"WEIR_API_KEY_FILE": "none"}, "--key-file must be a file with an API key: "),
-        ((), {"WEIR_DASHBOARD_URL": "here:1"}, 'must be http://host:port, got "here:1"'),
+        ((), {"WEIR_DASHBOARD_URL": "here:1"}, 'must be http://host:port, got "here:1"; give'),
+        (("--url", "http://[::1"), {}, 'must be http://host:port, got "http://[::1"; give the'),
+        (("--url", "http://here:port"), {}, 'must be http://host:port, got "http://here:port"; '),
+        (("--url", "http://a..b"), {}, 'must be http://host:port, got "http://a..b"; give the'),
+        (("--url", "http://a/ü"), {}, "in ASCII, got 'http://a/ü'; write other signs percent-"),
+        (("--url", "http://a/\udcff"), {}, "in ASCII, got 'http://a/\\udcff'; write other signs"),
+        (("--url", "http://a b"), {}, "must be http://host:port in ASCII, got 'http://a b'; "),
     ],
 )
 def test_what_cannot_be_used_is_told_before_anything_is_sent(
@@ -185,7 +191,10 @@ def test_a_redirect_carries_the_key_nowhere(tmp_path: Path) -> None:
         command = Command(tmp_path, f"http://127.0.0.1:{server.server_port}", "wk_key")
         told = command.run(code=1)
         server.shutdown()
-    assert "answer 302 without words" in told
+    assert told == (
+        "weir: answer 302 leads to /elsewhere, where the key is not sent; --url must be the address"
+        " of the dashboard itself\n"
+    )
     assert seen == ["/api/v1/definitions/plan"]
 
 

@@ -10,7 +10,7 @@ from weir_cli import api as api_module
 from weir_local.ports import free_port
 
 from .conftest import Command
-from .serving import serving
+from .serving import Given, serving
 
 NOT_COUNTED = {"code": "not_counted_yet", "message": "events up to 7 are not counted yet"}
 STALE = {"status": "stale", "since_ms": 1_800_000_000_000, "part": "panes"}
@@ -106,6 +106,71 @@ class TestOverQuota:
         assert errors.endswith(f"weir: {OVER['message']}\n")
 
 
+PAGE = (200, "<html>sign in</html>", {"Content-Type": "text/html; charset=utf-8"})
+METRIC = "kind: metric\nname: a\n"
+
+
+class TestNotTheDashboard:
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("get",),
+            ("get", "metric/a"),
+            ("check", "-f", "a.yaml"),
+            ("diff", "-f", "a.yaml"),
+            ("diff", "metric/a", "--version", "1"),
+            ("query", "orders", "rate"),
+            ("jobs",),
+            ("audit",),
+            ("top",),
+        ],
+    )
+    def test_its_page_is_no_answer(
+        self, tmp_path: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """That of a single sign-on, or of what else listens there: exit code 3, and a hint."""
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "a.yaml").write_text(METRIC)
+        with serving(PAGE) as answers:
+            written, errors = command(tmp_path, answers.url).do(*words, "--json", code=3)
+        assert errors == (
+            f"weir: the dashboard at {answers.url}/api/v1 must answer, answered 200 with text/html"
+            " in place of a JSON object; is this the dashboard? see --url, and whether something"
+            " asks for a login before it\n"
+        )
+        assert json.loads(written)["error"]["code"] == "unreached"
+
+    @pytest.mark.parametrize("body", [[], "ok", 7, None])
+    def test_nor_is_json_that_is_no_object(self, tmp_path: Path, body: object) -> None:
+        """Every answer of the dashboard's is one."""
+        with serving((200, body, {"Content-Type": "application/json"})) as answers:
+            _, errors = command(tmp_path, answers.url).do("jobs", code=3)
+        assert "answered 200 with application/json in place of a JSON object; is this" in errors
+
+    @pytest.mark.parametrize("given", [PAGE, (200, {"items": []}, {})])
+    def test_nor_is_a_page_csv(self, tmp_path: Path, given: Given) -> None:
+        """It would be taken for numbers."""
+        with serving(given) as answers:
+            said, errors = command(tmp_path, answers.url).do("query", "a", "rate", "--csv", code=3)
+        assert said == ""
+        assert "in place of CSV; is this the dashboard?" in errors
+
+    def test_it_is_waited_for_likewise(self, tmp_path: Path) -> None:
+        """What stands before a dashboard that starts may have a page of its own."""
+        with serving(PAGE, (200, {"items": []}, {})) as answers:
+            command(tmp_path, answers.url).do("jobs", "--wait", "20")
+        assert len(answers.asked) == 2
+
+    def test_where_a_redirect_leads(self, tmp_path: Path) -> None:
+        """It is a refusal, and says why it is none of the dashboard's."""
+        leads = {"Location": "https://login.example/?to=weir"}
+        with serving((301, {}, leads)) as answers:
+            written, _ = command(tmp_path, answers.url).do("jobs", "--json", code=1)
+        told = json.loads(written)["error"]
+        assert told["code"] == "http_301"
+        assert told["message"].startswith("answer 301 leads to https://login.example/?to=weir, wh")
+
+
 REFUSAL = {
     "status": 403,
     "code": "scope_missing",
@@ -196,6 +261,7 @@ class TestOldNumbers:
         """The lines have no place for it; the dashboard tells it beside them."""
         notes = [{"code": "capped", "message": "more series than the metric keeps"}]
         beside = {"Weir-Fresh": json.dumps(STALE), "Weir-Notes": json.dumps(notes)}
+        beside["Content-Type"] = "text/csv; charset=utf-8"
         with serving((200, "time,value\n", beside)) as answers:
             said, errors = command(tmp_path, answers.url).do("query", "orders", "rate", "--csv")
         assert said == "time,value\n"

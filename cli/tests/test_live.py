@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import random
 import threading
 import time
@@ -22,8 +24,8 @@ from weir_cli import live
 from weir_cli.api import UnreachedError
 from weir_cli.watched import Watched
 
-from .conftest import Command
-from .test_top import FRAMES, folded
+from .conftest import Command, finish
+from .test_top import FRAMES, folded, read_until
 
 Talk = Callable[[ServerConnection, list[dict[str, Any]]], None]
 
@@ -192,6 +194,23 @@ class TestReports:
         hasty = live.Reports(Namespace(**{**vars(asked), "wait": 0.0}))
         with pytest.raises(UnreachedError, match="must keep the live connection"):
             hasty(Watched(), 0.1)
+
+
+def test_sigterm_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
+    """As Ctrl-C does; the code is what a shell tells of a command that was ended so."""
+    ours, theirs = pty.openpty()
+    with dashboard(lambda connection, _: tell(connection, FRAMES), "orders") as url:
+        process = Command(tmp_path, url, "wk_key").begin("top", stdout=theirs)
+        os.close(theirs)
+        try:
+            read_until(ours, b"orders rate")
+            process.terminate()
+            assert b"\x1b[?25h" in read_until(ours, b"\x1b[?1049l")
+            assert finish(process, 143)[1] == ""
+        finally:
+            process.kill()
+            process.wait()
+            os.close(ours)
 
 
 def test_a_lost_connection_is_shown_as_time_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

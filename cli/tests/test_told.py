@@ -7,7 +7,7 @@ from weir.definitions.check import check
 from weir.problems import ProblemError
 from weir_cli import exits
 from weir_cli.api import Answer
-from weir_cli.telling import say_list
+from weir_cli.telling import instant, say_list
 
 
 def test_each_place_in_an_expression_is_pointed_at() -> None:
@@ -33,6 +33,22 @@ def test_what_has_no_place_is_one_line() -> None:
     assert Answer(409, {"message": "it changed", "errors": [{"pointer": "/x"}]}).told() == [
         "it changed"
     ]
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "told"),
+    [
+        (0, "1970-01-01 00:00:00Z"),
+        (253_402_300_799_999, "9999-12-31 23:59:59Z"),
+        (253_402_300_800_000, "253402300800000 ms"),
+        (-62_135_596_800_000, "1-01-01 00:00:00Z"),
+        (-62_135_596_800_001, "-62135596800001 ms"),
+        (2**63, "9223372036854775808 ms"),
+    ],
+)
+def test_an_instant_beyond_the_calendar(at_ms: int, told: str) -> None:
+    """A window may end where the year 9999 does, and a query may reach 285,000 years."""
+    assert instant(at_ms) == told
 
 
 COLUMNS = ("name", "state")

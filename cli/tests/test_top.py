@@ -218,9 +218,28 @@ class TestWhatIsShown:
         }
         hourly = {"name": "m", "aggregates": ["p95"], "resolution_ms": 3_600_000}
         asked = query_of(hourly)
-        assert asked is not None
         assert (asked["aggregate"], asked["step"]) == ("p95", "1h")
-        assert query_of({**hourly, "aggregates": ["top(data.a)"]}) is None
+        for texts in (["top(data.a, 5)"], ["theta(subject)", "top(data.a)"]):
+            assert query_of({**hourly, "aggregates": texts})["aggregate"] == "rate"
+
+    @pytest.mark.parametrize(
+        ("value", "shown"),
+        [
+            (9_999.4, "9,999"),
+            (9_999.5, "10,000"),
+            (9_999.6, "10,000"),
+            (-9_999.6, "-10,000"),
+            (12_345.6, "12,346"),
+            (1_234_567.0, "1,234,567"),
+            (0.16666, "0.1667"),
+        ],
+    )
+    def test_four_digits(self, value: float, shown: str) -> None:
+        """Or all before the point: what is rounded up to 10,000 has no exponent."""
+        changed = {**ANSWER["series"][0], "value": [1.0, value, 2.0]}
+        answer = {**ANSWER, "series": [changed]}
+        line = lines_of(folded([*FRAMES, {**FRAMES[3], "answer": answer}]), width=99, height=40)[-1]
+        assert line.split("  ")[1] == shown
 
 
 @pytest.mark.stack

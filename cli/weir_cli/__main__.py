@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from weir_cli import exits
 from weir_cli.api import UnreachedError
 from weir_cli.commands import COMMANDS
-from weir_cli.telling import complain, say_error
+from weir_cli.telling import complain, put, say_error
 
 
 class Parser(argparse.ArgumentParser):
@@ -26,6 +25,10 @@ class Parser(argparse.ArgumentParser):
         self.print_usage(sys.stderr)
         raise exits.UsageError(message)
 
+    def _print_message(self, message: str, file: TextIO | None = None) -> None:  # type: ignore[override]
+        # argparse's own leaves help in a buffer, and a closed pipe is met as Python ends.
+        put(file or sys.stderr, message)
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code."""
@@ -34,10 +37,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(words)
     except KeyboardInterrupt:
         return exits.STOPPED
-    except BrokenPipeError:
-        # Whoever read has seen enough, as `head` does; Python would complain at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return exits.DONE
 
 
 def _run(words: Sequence[str]) -> int:
@@ -49,7 +48,8 @@ def _run(words: Sequence[str]) -> int:
         as_json = getattr(asked, "json", as_json)
         code: int = asked.run(asked)
     except (exits.UsageError, UnreachedError) as error:
-        complain(str(error))
+        for text in (str(error), *getattr(error, "__notes__", ())):
+            complain(text)
         if as_json:
             say_error(error.error())
         return exits.UNREACHED if isinstance(error, UnreachedError) else exits.USAGE

@@ -1,16 +1,19 @@
 """One request to the dashboard's API, tried again where that helps.
 
-No answer, 429 and 502 to 504 are waited out up to a deadline, as long as `Retry-After` asks,
-and so is 401 until the first answer of another kind: a new installation stores its first key
-a moment after it begins to serve. A change beyond the tenant's quota is waited out also without
-a deadline: it is only later that it can be made. The same request sent again is harmless: each
-write says which version it changes. Redirects are not followed: they would carry the key elsewhere.
+No answer, 429 and 502 to 504 are waited out up to a deadline of each request, as long as
+`Retry-After` asks, and so is 401 until the first answer of another kind: a new installation stores
+its first key a moment after it begins to serve. A 2xx that is not what was asked for, such as the
+page of a sign-on, is no answer of the dashboard's. A change beyond the tenant's quota is waited out
+also without a deadline: it is only later that it can be made. The same request sent again is
+harmless: each write says which version it changes. Redirects are not followed: they would carry the
+key elsewhere.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
+import math
 import time
 import urllib.error
 import urllib.parse
@@ -18,8 +21,9 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final, NamedTuple
 
+CSV: Final = "text/csv"
 TIMEOUT_S = 30.0
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 4.0
@@ -27,7 +31,13 @@ LONGEST_ASKED_S = 60.0
 """The longest that `Retry-After` is obeyed: a wrong one must not hold up a command for hours."""
 LONGEST_OVER_QUOTA_S = 3_600.0
 """The longest that a change waits for its quota, all of which has come back after an hour."""
+FOLLOWED_S = 60.0
+"""How long at least what is followed is asked for again: a dashboard restarts in less, and nobody
+should have to come back to a job of an hour because of it."""
 LATER = frozenset({429, 502, 503, 504})
+ELSEWHERE: Final = (
+    "is this the dashboard? see --url, and whether something asks for a login before it"
+)
 
 
 class UnreachedError(Exception):
@@ -35,17 +45,21 @@ class UnreachedError(Exception):
 
     Attributes:
         answer: Its last answer, which asked to come later; None if there was none.
+        job: Id of the job that was followed, which goes on; None for none.
     """
 
     def __init__(self, message: str, answer: Answer | None = None) -> None:
         super().__init__(message)
         self.answer = answer
+        self.job: str | None = None
 
     def error(self) -> dict[str, Any]:
         """Return it as programs read it."""
         told = None if self.answer is None else self.answer.error()
         code = told["code"] if told else "unreached"
-        return {"code": code, "message": str(self), "errors": told["errors"] if told else []}
+        errors = told["errors"] if told else []
+        job = {} if self.job is None else {"job": self.job}
+        return {"code": code, "message": str(self), "errors": errors, **job}
 
 
 @dataclass(frozen=True)
@@ -57,13 +71,16 @@ class Answer:
         body: The decoded JSON; text if it was none.
         retry_after_s: When it asks to come again; None if it does not say.
         over_quota: It refuses a change, since the tenant has made as many as it may.
-        beside: What an answer as lines tells of all of it: `fresh` and `notes`, where it does.
+        location: Where a redirect leads; None for another answer.
+        beside: What an answer as lines tells of all of it: `fresh`, `notes` and `of`, where it
+            does.
     """
 
     status: int
     body: Any
     retry_after_s: float | None = None
     over_quota: bool = False
+    location: str | None = None
     beside: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -89,12 +106,20 @@ class Answer:
         Below the sentence of a place in an expression stand its line and `^` under the place.
         """
         body = self.body if isinstance(self.body, dict) else {}
-        told = [self.sentence or f"answer {self.status} without words"]
+        told = [self.sentence or self._wordless()]
         for at, one in enumerate(body.get("errors") or []):
             if at:  # the sentence tells the first
                 told.append(told_of(one))
             told += str(one.get("excerpt") or "").splitlines()
         return told
+
+    def _wordless(self) -> str:
+        if self.location is None:
+            return f"answer {self.status} without words"
+        return (
+            f"answer {self.status} leads to {self.location}, where the key is not sent; --url must"
+            " be the address of the dashboard itself"
+        )
 
 
 def told_of(place: Mapping[str, Any]) -> str:
@@ -110,6 +135,29 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
+class _Asked(NamedTuple):
+    """A request, as `Api.call` has it."""
+
+    method: str
+    path: str
+    body: Any = None
+    headers: Mapping[str, str] = {}
+
+
+class _Tried(NamedTuple):
+    """What came of one try.
+
+    Attributes:
+        answer: The dashboard's; None if it gave none.
+        why: What it did, for the error.
+        mend: What to do about it; empty: wait longer.
+    """
+
+    answer: Answer | None
+    why: str
+    mend: str = ""
+
+
 class Api:
     """The API of one dashboard, with one key."""
 
@@ -119,14 +167,13 @@ class Api:
         Args:
             url: `http://host:port`, or with https.
             key: API key.
-            wait_s: How long, from now on, requests are tried again.
+            wait_s: How long each request is tried again.
             note: Called with why a change waits for its quota, once each.
         """
         self._url = f"{url.rstrip('/')}/api/v1"
         self._key = key
         self._wait_s = wait_s
         self._note = note
-        self._deadline_s = time.monotonic() + wait_s
         self._later = LATER | {HTTPStatus.UNAUTHORIZED}
         self._opener = urllib.request.build_opener(_NoRedirects)
 
@@ -147,78 +194,112 @@ class Api:
             UnreachedError: If no answer came before the deadline, or only such that ask to
                 come later.
         """
-        answer = self._answered(method, path, body, headers or {})
+        asked = _Asked(method, path, body, headers or {})
+        answer = self._answered(asked, self._wait_s)
         if answer.over_quota:
             self._note(f"{answer.sentence}; waiting to do so, an hour at most")
         until_s = time.monotonic() + LONGEST_OVER_QUOTA_S
         while answer.over_quota and (left_s := until_s - time.monotonic()) > 0:
-            pause_s = min(_pause_s(FIRST_PAUSE_S, answer), left_s)
-            time.sleep(pause_s)
-            self._deadline_s += pause_s  # it is for a dashboard that does not answer; this one does
-            answer = self._answered(method, path, body, headers or {})
+            time.sleep(min(_pause_s(FIRST_PAUSE_S, answer), left_s))
+            answer = self._answered(asked, self._wait_s)
         return answer
 
-    def _answered(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> Answer:
-        """Return the first answer that does not ask to come later for another reason."""
+    def poll(self, path: str, most_s: float = math.inf) -> Answer:
+        """Ask how something is that goes on by itself, for a minute at least.
+
+        Args:
+            path: What comes after `/api/v1`.
+            most_s: What is left of `--timeout`, which goes before.
+
+        Raises:
+            UnreachedError: As `call` does.
+        """
+        wait_s = max(self._wait_s, FOLLOWED_S)
+        if most_s < wait_s:
+            return self._answered(_Asked("GET", path), max(0.0, most_s), by="--timeout")
+        return self._answered(_Asked("GET", path), wait_s)
+
+    def _answered(self, asked: _Asked, wait_s: float, *, by: str = "--wait") -> Answer:
+        """Return the first answer that does not ask to come later for another reason.
+
+        Args:
+            asked: What is asked.
+            wait_s: How long it is tried again.
+            by: The option that waits longer.
+        """
+        deadline_s = time.monotonic() + wait_s
         pause_s = FIRST_PAUSE_S
         unknown_key: Answer | None = None
         while True:
-            answer, why = self._once(method, path, body, headers)
+            tried = self._once(asked)
+            answer = tried.answer
             if answer is not None and (answer.over_quota or answer.status not in self._later):
                 self._later = LATER
                 return answer
             if answer is not None and answer.status == HTTPStatus.UNAUTHORIZED:
                 unknown_key = answer
-            left_s = self._deadline_s - time.monotonic()
+            left_s = deadline_s - time.monotonic()
             if left_s <= 0:
                 break
             # Who tries a wrong key too often is told 429; a right one is taken all the same.
-            asked = None if unknown_key is not None else answer
-            time.sleep(min(_pause_s(pause_s, asked), left_s))
+            told = None if unknown_key is not None else answer
+            time.sleep(min(_pause_s(pause_s, told), left_s))
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         if unknown_key is not None:
             return unknown_key
-        raise self._unreached(answer, why)
+        raise self._unreached(tried, wait_s, by)
 
-    def _unreached(self, answer: Answer | None, why: str) -> UnreachedError:
-        waited = f" for {self._wait_s:g} s" if self._wait_s else ""
+    def _unreached(self, tried: _Tried, wait_s: float, by: str) -> UnreachedError:
+        answer = tried.answer
+        waited = f" for {wait_s:g} s" if wait_s else ""
         said = f": {answer.sentence}" if answer is not None and answer.sentence else ""
-        msg = f"the dashboard at {self._url} must answer, {why}{waited}{said}; --wait waits longer"
+        why, mend = f"{tried.why}{waited}{said}", tried.mend or f"{by} waits longer"
+        msg = f"the dashboard at {self._url} must answer, {why}; {mend}"
         return UnreachedError(msg, answer)
 
-    def _once(
-        self, method: str, path: str, body: Any, headers: Mapping[str, str]
-    ) -> tuple[Answer | None, str]:
+    def _once(self, asked: _Asked) -> _Tried:
         sent = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
-        payload = None if body is None else json.dumps(body).encode()
+        payload = None if asked.body is None else json.dumps(asked.body).encode()
         request = urllib.request.Request(  # noqa: S310  the scheme was checked
-            self._url + path, payload, {**sent, **headers}, method=method
+            self._url + asked.path, payload, {**sent, **asked.headers}, method=asked.method
         )
         try:
             return self._answer(request)
         except urllib.error.URLError as error:
-            return None, f"could not be reached ({error.reason})"
+            return _Tried(None, f"could not be reached ({error.reason})")
         except (OSError, http.client.HTTPException) as error:
-            return None, f"broke off ({error})"
+            return _Tried(None, f"broke off ({error})")
 
-    def _answer(self, request: urllib.request.Request) -> tuple[Answer, str]:
+    def _answer(self, request: urllib.request.Request) -> _Tried:
         """Return what is answered, also a refusal, once all of it has come."""
         try:
             with self._opener.open(request, timeout=TIMEOUT_S) as response:
-                told = _beside(response.headers)
-                return Answer(response.status, _decoded(response.read()), beside=told), "answered"
+                return _taken(response, as_csv=request.get_header("Accept") == CSV)
         except urllib.error.HTTPError as error:
             with error:
                 again_s = _seconds(error.headers.get("Retry-After"))
                 policy = error.headers.get("RateLimit-Policy")
                 over = error.code == HTTPStatus.TOO_MANY_REQUESTS and _of_changes(policy)
-                answer = Answer(error.code, _decoded(error.read()), again_s, over)
-            return answer, f"answered {error.code}"
+                to = error.headers.get("Location") if error.code < HTTPStatus.BAD_REQUEST else None
+                answer = Answer(error.code, _decoded(error.read()), again_s, over, to)
+            return _Tried(answer, f"answered {error.code}")
 
 
 def quoted(*parts: str) -> str:
     """Return parts of a path, each quoted, with a slash before each."""
     return "".join(f"/{urllib.parse.quote(part, safe='')}" for part in parts)
+
+
+def _taken(response: http.client.HTTPResponse, *, as_csv: bool) -> _Tried:
+    """Return a 2xx that is of the form that was asked for; of another it is not the dashboard's."""
+    kind, told = response.headers.get_content_type(), _beside(response.headers)
+    read = response.read()
+    body = read.decode("utf-8", "replace") if as_csv else _decoded(read)
+    if kind == CSV if as_csv else isinstance(body, dict):
+        return _Tried(Answer(response.status, body, beside=told), "answered")
+    wanted = "CSV" if as_csv else "a JSON object"
+    got = f"answered {response.status} with {kind} in place of {wanted}"
+    return _Tried(None, got, ELSEWHERE)
 
 
 def _pause_s(own_s: float, answer: Answer | None) -> float:
@@ -237,9 +318,9 @@ def _of_changes(policy: str | None) -> bool:
     return policy is not None and policy.startswith('"changes"')
 
 
-def _beside(headers: Mapping[str, str]) -> dict[str, Any]:
+def _beside(headers: http.client.HTTPMessage) -> dict[str, Any]:
     """Return what header fields tell of an answer as lines; those that are not there are left."""
-    told = {name: headers.get(f"Weir-{name.title()}") for name in ("fresh", "notes")}
+    told = {name: headers.get(f"Weir-{name.title()}") for name in ("fresh", "notes", "of")}
     return {name: _decoded(text.encode()) for name, text in told.items() if text is not None}
 
 

@@ -83,11 +83,21 @@ def _files(paths: Sequence[Path]) -> Iterable[Path]:
             yield path
 
 
+def text_of(path: Path) -> str:
+    """Return what a file holds, or standard input for `-`.
+
+    Raises:
+        OSError: If it cannot be read.
+        UnicodeDecodeError: If it is not UTF-8.
+    """
+    read = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
+    return read.decode("utf-8")
+
+
 def _read(path: Path) -> list[Written]:
     origin = "standard input" if path == STDIN else str(path)
     try:
-        read = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
-        text = read.decode("utf-8")
+        text = text_of(path)
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         msg = f"{origin} must be a readable file of definitions: {why}"

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weir_cli.api import Answer, Api, quoted
+from weir_cli.telling import put
 
 FINAL = frozenset({"done", "failed", "cancelled"})
 FIRST_PAUSE_S = 0.2
@@ -32,7 +33,7 @@ def follow(api: Api, job: dict[str, Any], tell: Tell) -> Answer:
     """
     where = f"/jobs{quoted(job['id'])}"
     return follow_until(
-        lambda: api.call("GET", where), Answer(200, job), tell, lambda one: one["state"] in FINAL
+        lambda: api.poll(where), Answer(200, job), tell, lambda one: one["state"] in FINAL
     )
 
 
@@ -88,14 +89,12 @@ class Progress:
         if text == self._last:
             return
         self._last = text
-        sys.stderr.write(f"\r\x1b[K{text}" if self._live else f"{text}\n")
-        sys.stderr.flush()
+        put(sys.stderr, f"\r\x1b[K{text}" if self._live else f"{text}\n")
 
     def end(self) -> None:
         """Leave the line."""
         if self._live and self._last:
-            sys.stderr.write("\n")
-            sys.stderr.flush()
+            put(sys.stderr, "\n")
 
 
 def line_of(job: dict[str, Any]) -> str:

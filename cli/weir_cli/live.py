@@ -7,13 +7,15 @@ import json
 import os
 import random
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.sync.client import ClientConnection, connect
@@ -86,7 +88,7 @@ def wanted_queries(metrics: list[dict[str, Any]], names: list[str]) -> list[dict
     if len(shown) > MOST_METRICS:
         msg = f"METRIC must name at most {MOST_METRICS} at once, got {len(shown)}; name fewer"
         raise exits.UsageError(msg)
-    return [query for metric in shown if (query := query_of(metric)) is not None]
+    return [query_of(metric) for metric in shown]
 
 
 # ── the connection ──────────────────────────────────────────────────────────
@@ -196,7 +198,7 @@ class Reports:
         self._has_reported = False
 
     def __call__(self, state: Watched, lost_s: float | None) -> bool:
-        """Write what is due; return whether to go on.
+        """Write what is due; return whether to go on: not where nobody reads any more.
 
         Raises:
             UnreachedError: If what was asked for does not come.
@@ -210,10 +212,10 @@ class Reports:
         if now_s < self._due_s or not (is_known or (lost_s is not None and self._left is None)):
             return True
         self._due_s = now_s + self._every_s
-        self._write(state, lost_s)
+        is_read = self._write(state, lost_s)
         self._has_reported = True
         self._left = None if self._left is None else self._left - 1
-        return self._left is None or self._left > 0
+        return is_read and (self._left is None or self._left > 0)
 
     def _give_up(self, state: Watched, now_s: float, lost_s: float | None) -> None:
         if lost_s is None:
@@ -227,16 +229,18 @@ class Reports:
         if now_s - self._known_s >= most_s:
             raise UnreachedError(msg)
 
-    def _write(self, state: Watched, lost_s: float | None) -> None:
+    def _write(self, state: Watched, lost_s: float | None) -> bool:
         if self._as_json:
-            say_json({**told(state), "lost_s": lost_s})
-        else:
-            say("\n".join([*lines_of(state, width=200, height=500, lost_s=lost_s), ""]))
+            return say_json({**told(state), "lost_s": lost_s})
+        return say("\n".join([*lines_of(state, width=200, height=500, lost_s=lost_s), ""]))
 
 
 @contextmanager
 def drawn() -> Iterator[Show]:
-    """Give what draws on the terminal; what was there before comes back at the end."""
+    """Give what draws on the terminal; what was there before comes back at the end.
+
+    SIGTERM is such an end too: by itself it would leave the screen as drawn, without a cursor.
+    """
     drawn_s = 0.0
 
     def show(state: Watched, lost_s: float | None) -> bool:
@@ -250,9 +254,16 @@ def drawn() -> Iterator[Show]:
         sys.stdout.flush()
         return True
 
+    before = signal.signal(signal.SIGTERM, _end)
     sys.stdout.write("\x1b[?1049h\x1b[?25l")
     try:
         yield show
     finally:
         sys.stdout.write("\x1b[?25h\x1b[?1049l")
         sys.stdout.flush()
+        signal.signal(signal.SIGTERM, before)
+
+
+def _end(number: int, _: FrameType | None) -> NoReturn:
+    # The code that a shell tells of what a signal has ended.
+    sys.exit(128 + number)

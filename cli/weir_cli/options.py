@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from weir_cli import exits
 from weir_cli.api import Api
 from weir_cli.telling import complain
+
+# What a header field may hold; an address and a key have no spaces either.
+SENDABLE: Final = re.compile(r"[ -~]*")
+_SPACELESS: Final = re.compile(r"[!-~]+")
 
 
 @dataclass(frozen=True)
@@ -117,26 +122,56 @@ def address(url: str | None) -> str:
     Raises:
         UsageError: If it is none.
     """
-    parts = urlsplit(url or "")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        msg = f'--url or WEIR_DASHBOARD_URL must be http://host:port, got "{url or ""}"'
+    found = (url or "").strip()
+    if found and not _SPACELESS.fullmatch(found):
+        msg = (
+            f"--url or WEIR_DASHBOARD_URL must be http://host:port in ASCII, got {found!r}; write"
+            " other signs percent-encoded, in a host as xn--"
+        )
         raise exits.UsageError(msg)
-    return str(url)
+    if not _is_address(found):
+        msg = (
+            f'--url or WEIR_DASHBOARD_URL must be http://host:port, got "{found}"; give the address'
+            " that a browser is given"
+        )
+        raise exits.UsageError(msg)
+    return found
+
+
+def _is_address(text: str) -> bool:
+    """Tell whether requests can be sent to an address."""
+    try:
+        parts = urlsplit(text)
+        # A host is looked up so; one with an empty or a very long label cannot be.
+        host = (parts.hostname or "").encode("idna")
+        return parts.scheme in ("http", "https") and bool(host) and parts.port != 0
+    except ValueError:  # an open bracket, a port that is no number
+        return False
 
 
 def key(file: Path | None, environment: Mapping[str, str]) -> str:
     """Return the API key of a file, else that of the environment.
 
     Raises:
-        UsageError: If there is none.
+        UsageError: If there is none, or one that cannot be sent; it is not repeated.
     """
     try:
-        found = file.read_text().strip() if file else environment.get("WEIR_API_KEY", "")
+        found = file.read_text() if file else environment.get("WEIR_API_KEY", "")
     except (OSError, UnicodeDecodeError) as error:
         msg = f"--key-file must be a file with an API key: {error}"
         raise exits.UsageError(msg) from None
+    found = found.strip()
     if not found:
         msg = "--key-file, WEIR_API_KEY_FILE or WEIR_API_KEY must give an API key, found none"
+        raise exits.UsageError(msg)
+    good = _SPACELESS.match(found)
+    end = good.end() if good else 0
+    if end < len(found):
+        msg = (
+            "--key-file, WEIR_API_KEY_FILE or WEIR_API_KEY must give an API key of ASCII signs"
+            f" without spaces, got {len(found)} signs of which number {end + 1} is none; leave out"
+            " all that is not the key, such as a comment"
+        )
         raise exits.UsageError(msg)
     return found
 

@@ -142,9 +142,13 @@ def _shown(state: Watched) -> list[int]:
 
 
 def _number(value: Any) -> str:
+    """Return a number with four digits, or all that it has before the point."""
     if isinstance(value, list):
         return " to ".join(_number(one) for one in value)
-    return "-" if value is None else f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
+    if value is None:
+        return "-"
+    # What four digits round up to 10,000 would have an exponent, too.
+    return f"{value:,.4g}" if abs(value) < 9_999.5 else f"{value:,.0f}"
 
 
 def _ago(length_ms: float) -> str:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
 from weir_cli import exits
-from weir_cli.api import Answer, Api, quoted
+from weir_cli.api import Answer, Api, UnreachedError, quoted
 from weir_cli.following import FIRST_PAUSE_S, Progress, bar_of, follow_until, share_of
 from weir_cli.telling import complain, printable, refuse, say, say_json
 
@@ -72,28 +73,32 @@ def follow_all(api: Api, versions: Sequence[Version], asked: argparse.Namespace)
 def _follow(api: Api, version: Version, deadline_s: float, *, as_json: bool) -> int:
     name, number = version
     where = f"/definitions{quoted('metric', name)}/progress"
-    answer, progress = _first(api, where), Progress(lambda told: line_of(told, number))
-    if answer.is_ok:
-        try:
-            answer = follow_until(
-                lambda: api.call("GET", where),
-                answer,
-                progress,
-                lambda told: is_over(told, number),
-                deadline_s,
-            )
-        except KeyboardInterrupt:
-            complain(f"it is counted all the same; `weir get metric/{name}` says how far")
-            raise
-        finally:
-            progress.end()
+    progress = Progress(lambda told: line_of(told, number))
+    counted_on = f"it is counted all the same; `weir get metric/{name}` says how far"
+
+    def ask() -> Answer:
+        return api.poll(where, deadline_s - time.monotonic())
+
+    try:
+        answer = _first(ask)
+        if answer.is_ok:
+            over = partial(is_over, number=number)
+            answer = follow_until(ask, answer, progress, over, deadline_s)
+    except KeyboardInterrupt:
+        complain(counted_on)
+        raise
+    except UnreachedError as error:
+        error.add_note(counted_on)
+        raise
+    finally:
+        progress.end()
     return _told(answer, version, as_json=as_json)
 
 
-def _first(api: Api, where: str) -> Answer:
+def _first(ask: Callable[[], Answer]) -> Answer:
     until_s = time.monotonic() + UNREAD_S
     while True:
-        answer = api.call("GET", where)
+        answer = ask()
         if answer.status != HTTPStatus.NOT_FOUND or time.monotonic() >= until_s:
             return answer
         time.sleep(FIRST_PAUSE_S)

@@ -7,12 +7,13 @@ holds progress and notes as well, which no program could tell from it.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 from weir_cli import exits
 from weir_cli.api import Answer
@@ -26,23 +27,46 @@ def printable(text: str) -> str:
     return _CONTROL.sub("�", text)
 
 
-def say(text: str) -> None:
-    """Write a line, at once, so that a pipe sees it too."""
-    sys.stdout.write(f"{printable(text)}\n")
-    sys.stdout.flush()
+def put(stream: TextIO, text: str) -> bool:
+    """Write text at once, so that a pipe sees it too; return whether somebody reads.
+
+    Once nobody does, as behind `head`, all that follows goes nowhere and the work goes on: it
+    must not be left half done, and the exit code says how it ended.
+    """
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        # What is left in the buffer would be written, and complained of, as Python ends.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+        return False
+    return True
 
 
-def say_json(value: Any) -> None:
-    """Write a value as JSON on one line."""
+def say(text: str) -> bool:
+    """Write a line; return whether somebody reads."""
+    return put(sys.stdout, f"{printable(text)}\n")
+
+
+def say_json(value: Any) -> bool:
+    """Write a value as JSON on one line; return whether somebody reads."""
     text = json.dumps(value, ensure_ascii=False)
-    sys.stdout.write(_CONTROL.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text) + "\n")
-    sys.stdout.flush()
+    escaped = _CONTROL.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
+    return put(sys.stdout, f"{escaped}\n")
+
+
+def say_as_it_is(text: str) -> None:
+    """Write what is to be put into a file, letter by letter; to a terminal as all else is."""
+    if sys.stdout.isatty():
+        text = printable(text.replace("\r\n", "\n"))
+    put(sys.stdout, text)
 
 
 def complain(text: str) -> None:
     """Write a line to standard error."""
-    sys.stderr.write(f"weir: {printable(text)}\n")
-    sys.stderr.flush()
+    put(sys.stderr, f"weir: {printable(text)}\n")
 
 
 def say_error(error: Mapping[str, Any]) -> None:
@@ -54,14 +78,20 @@ def say_error(error: Mapping[str, Any]) -> None:
     say_json({"error": dict(error)})
 
 
-def refuse(answer: Answer, *, as_json: bool) -> None:
-    """Write a refusal in the dashboard's words, and for programs if they read."""
+def refuse(answer: Answer, *, as_json: bool, job: str | None = None) -> None:
+    """Write a refusal in the dashboard's words, and for programs if they read.
+
+    Args:
+        answer: The refusal.
+        as_json: Whether programs read.
+        job: Id of the job that was followed, which goes on.
+    """
     first, *more = answer.told()
     complain(first)
     for line in more:
-        sys.stderr.write(f"    {printable(line)}\n")
+        put(sys.stderr, f"    {printable(line)}\n")
     if as_json:
-        say_error(answer.error())
+        say_error(answer.error() | ({} if job is None else {"job": job}))
 
 
 def say_list(
@@ -101,8 +131,12 @@ def size(of_bytes: float) -> str:
 
 
 def instant(at_ms: int) -> str:
-    """Return an instant as people read it: UTC, in seconds."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    """Return an instant as people read it: UTC, in seconds; beyond the years 1 to 9999 in ms."""
+    try:
+        at = datetime.fromtimestamp(at_ms / 1000, UTC)
+    except (ValueError, OverflowError):
+        return f"{at_ms} ms"
+    return at.strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def table(rows: list[list[str]]) -> list[str]:

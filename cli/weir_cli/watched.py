@@ -78,17 +78,17 @@ class Watched:
         return self.answers.get(self.keys.get(number, ""))
 
 
-def query_of(metric: Mapping[str, Any]) -> dict[str, Any] | None:
+def query_of(metric: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is asked of a metric: its flow, over the last thirty steps.
+
+    Of one that has only texts it is the rate, which is kept of every metric.
 
     Args:
         metric: It, as `GET /metrics` tells it.
     """
     named = [name for name in metric["aggregates"] if not name.startswith(("top", "theta"))]
     wanted = next((name for name in ("rate", "count") if name in named), None)
-    aggregate = wanted or next(iter(named), None)
-    if aggregate is None:
-        return None
+    aggregate = wanted or next(iter(named), "rate")
     step_ms = max(metric["resolution_ms"], LEAST_STEP_MS)
     return {
         "metric": metric["name"],

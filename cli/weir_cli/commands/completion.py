@@ -8,11 +8,11 @@ $ weir completion fish > ~/.config/fish/completions/weir.fish
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
 from weir_cli import exits
 from weir_cli.completing import SHELLS, words_of
+from weir_cli.telling import say_as_it_is
 
 
 def add(commands: Any) -> None:
@@ -31,5 +31,5 @@ def run(asked: argparse.Namespace) -> int:
     """Write the completion of a shell."""
     from weir_cli.__main__ import parser
 
-    sys.stdout.write(SHELLS[asked.shell](words_of(parser())))
+    say_as_it_is(SHELLS[asked.shell](words_of(parser())))
     return exits.DONE

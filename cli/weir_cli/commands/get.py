@@ -9,7 +9,6 @@ waits for.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,7 +25,7 @@ from weir_cli.options import (
 )
 from weir_cli.outcomes import tell_missing
 from weir_cli.serving import why_not
-from weir_cli.telling import complain, instant, printable, refuse, say_json, say_list
+from weir_cli.telling import complain, instant, refuse, say_as_it_is, say_json, say_list
 
 
 def add(commands: Any) -> None:
@@ -79,7 +78,7 @@ def _several(api: Api, written: Sequence[Written], *, as_json: bool) -> int:
             code = exits.REFUSED
             continue
         if not (first or as_json):
-            sys.stdout.write("---\n")
+            say_as_it_is("---\n")
         first = False
         _write(answer.body, as_json=as_json)
         _tell_why(api, wanted, answer.body, of=f"{one.title}: ")
@@ -95,8 +94,7 @@ def _write(stored: dict[str, Any], *, as_json: bool) -> None:
         say_json(stored)
         return
     # As it stands in the log, so that it can be written to a file and applied again.
-    text = str(stored["text"]).removesuffix("\n") + "\n"
-    sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
+    say_as_it_is(str(stored["text"]).removesuffix("\n") + "\n")
 
 
 def _tell_why(api: Api, wanted: Place, stored: dict[str, Any], *, of: str = "") -> None:

@@ -14,9 +14,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from weir_cli import exits
-from weir_cli.api import Answer, Api, quoted
+from weir_cli.api import Answer, Api, UnreachedError, quoted
 from weir_cli.following import Progress, follow
-from weir_cli.options import add_command, reached
+from weir_cli.options import SENDABLE, add_command, reached
 from weir_cli.telling import complain, instant, refuse, say, say_json, say_list
 from weir_cli.uncompared import uncompared
 
@@ -109,6 +109,12 @@ def run(asked: argparse.Namespace) -> int:
         UsageError: If address or key cannot be used.
         UnreachedError: If the dashboard did not answer in time.
     """
+    if not SENDABLE.fullmatch(asked.idempotency_key or ""):
+        msg = (
+            f"--idempotency-key must be of ASCII signs, got {asked.idempotency_key!r}; choose"
+            " another text"
+        )
+        raise exits.UsageError(msg)
     # With a key of its own a request whose answer was lost is sent again without harm.
     key = asked.idempotency_key or secrets.token_hex(16)
     api = reached(asked)
@@ -156,18 +162,27 @@ def run_jobs(asked: argparse.Namespace) -> int:
 
 
 def _followed(api: Api, answer: Answer, asked: argparse.Namespace) -> int:
-    if answer.is_ok and not asked.detach:
-        progress = Progress()
-        try:
-            answer = follow(api, answer.body, progress)
-        except KeyboardInterrupt:
-            complain(f"the job goes on; `weir jobs {answer.body['id']}` follows it")
-            raise
-        finally:
-            progress.end()
     if not answer.is_ok:
         refuse(answer, as_json=asked.json)
         return exits.REFUSED
+    if not asked.detach:
+        job_id, progress = answer.body["id"], Progress()
+        goes_on = f"the job goes on; `weir jobs {job_id}` follows it"
+        try:
+            answer = follow(api, answer.body, progress)
+        except KeyboardInterrupt:
+            complain(goes_on)
+            raise
+        except UnreachedError as error:
+            error.job = job_id
+            error.add_note(goes_on)
+            raise
+        finally:
+            progress.end()
+        if not answer.is_ok:
+            refuse(answer, as_json=asked.json, job=job_id)
+            complain(goes_on)
+            return exits.REFUSED
     _tell(answer.body, as_json=asked.json)
     return ended_with(answer.body)
 

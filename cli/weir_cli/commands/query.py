@@ -2,6 +2,12 @@
 
 $ weir query orders rate --last 1h --step 5m
 $ weir query checkout_latency p95 --window 5m --kind sliding --by region --where route=/pay
+
+Numbers have every digit that is known of them. In place of the value of a dimension stands `-`
+where events have none, `""` for an empty text, and `(other)` for several series together; a
+text that looks like one of these is in quotes. What the query of a file compares with stands in
+columns behind the others. Standard error says how many series there are, if --top leaves some
+out.
 """
 
 from __future__ import annotations
@@ -9,14 +15,15 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from weir_cli import exits
-from weir_cli.api import Answer
+from weir_cli.api import CSV, Answer
+from weir_cli.files import text_of
 from weir_cli.options import add_command, reached
-from weir_cli.telling import complain, instant, refuse, say, say_json, table
+from weir_cli.telling import complain, instant, refuse, say, say_as_it_is, say_json, table
 
 KINDS = ("tumbling", "hopping", "sliding")
 CONDITION = re.compile(r"([^=!~]+)(!=|=|~)(.*)", re.DOTALL)
@@ -27,6 +34,24 @@ STATES = {
     "p": "provisional",
     "f": "final",
 }
+# What a series of several has in place of values of dimensions, and one that has no value.
+OTHER: Final = "(other)"
+NONE: Final = "-"
+WORDS: Final = {
+    "METRIC": "metric",
+    "AGGREGATE": "aggregate",
+    "--last": "last",
+    "--from": "begin",
+    "--to": "end",
+    "--window": "window",
+    "--kind": "kind",
+    "--step": "step",
+    "--by": "by",
+    "--where": "where",
+    "--top": "top",
+    "--after": "after",
+}
+"""What says a query on the command line -> what the parser calls it."""
 
 
 def add(commands: Any) -> None:
@@ -56,7 +81,10 @@ def add(commands: Any) -> None:
     command.add_argument("--after", metavar="POSITION", help="once these events are counted")
     command.add_argument("--csv", action="store_true", help="print CSV")
     command.add_argument(
-        "-f", "--file", type=Path, metavar="FILE", help="a query as JSON, in place of all of it"
+        *("-f", "--file"),
+        type=Path,
+        metavar="FILE",
+        help="a query as JSON, in place of all of it; - for standard input",
     )
     command.set_defaults(run=run)
 
@@ -72,39 +100,64 @@ def run(asked: argparse.Namespace) -> int:
         msg = "an answer must have one form, got --csv and --json; leave one of them out"
         raise exits.UsageError(msg)
     body = question(asked)
-    accept = {"Accept": "text/csv"} if asked.csv else {"Accept": "application/json"}
+    accept = {"Accept": CSV if asked.csv else "application/json"}
     answer = reached(asked).call("POST", "/query", body, accept)
     if not answer.is_ok:
         refuse(answer, as_json=asked.json)
         return exits.REFUSED
     _tell(asked, answer)
+    if not asked.json:
+        _complain(answer.beside if asked.csv else answer.body, body)
     return exits.DONE
 
 
 def question(asked: argparse.Namespace) -> dict[str, Any]:
     """Return the query of the command line; what is left out is left to the dashboard.
 
+    What was typed is asked for, be it 0 or an empty text: it is for the dashboard to refuse that.
+
     Raises:
-        UsageError: If it is none.
+        UsageError: If it is none, or two.
     """
     if asked.file is not None:
+        beside = [word for word, of in WORDS.items() if getattr(asked, of) not in (None, [])]
+        if beside:
+            msg = (
+                f"--file must stand in place of all of a query, got {', '.join(beside)} beside it;"
+                " write that into the file, or leave it out"
+            )
+            raise exits.UsageError(msg)
         return _read(asked.file)
     if not asked.metric or not asked.aggregate:
         msg = "a query must have METRIC and AGGREGATE, or a file (-f), got less"
         raise exits.UsageError(msg)
     body: dict[str, Any] = {"metric": asked.metric, "aggregate": asked.aggregate}
-    if asked.begin or asked.end:
-        body["range"] = {"from": asked.begin, "to": asked.end}
-    elif asked.last:
-        body["range"] = {"last": asked.last}
-    if asked.window or asked.kind:
-        length = {"length": asked.window} if asked.window else {}
-        body["window"] = {"kind": asked.kind or "tumbling", **length}
-    more = {"step": asked.step, "by": asked.by, "after": asked.after}
-    body |= {name: value for name, value in more.items() if value}
-    if asked.where:
-        body["where"] = [condition(text) for text in asked.where]
-    return body | ({"limit": {"top": asked.top}} if asked.top else {})
+    window = _typed({"kind": asked.kind, "length": asked.window})
+    more = {
+        "range": _range(asked),
+        "window": {"kind": "tumbling", **window} if window else None,
+        "step": asked.step,
+        "by": asked.by or None,
+        "where": [condition(text) for text in asked.where] or None,
+        "limit": None if asked.top is None else {"top": asked.top},
+        "after": asked.after,
+    }
+    return body | _typed(more)
+
+
+def _typed(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was typed of it."""
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _range(asked: argparse.Namespace) -> dict[str, Any] | None:
+    """Return the span of time that is asked for; None if nothing says it."""
+    if asked.begin is None and asked.end is None:
+        return None if asked.last is None else {"last": asked.last}
+    if asked.last is not None:
+        msg = "a span must be said by --last, or by --from and --to, got both; leave one out"
+        raise exits.UsageError(msg)
+    return {"from": asked.begin, "to": asked.end}
 
 
 def condition(text: str) -> list[str]:
@@ -123,7 +176,7 @@ def condition(text: str) -> list[str]:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        body = json.loads(file.read_text(encoding="utf-8"))
+        body = json.loads(text_of(file))
     except (OSError, ValueError) as error:
         msg = f"--file must be a query as JSON: {error}"
         raise exits.UsageError(msg) from None
@@ -138,11 +191,22 @@ def _tell(asked: argparse.Namespace, answer: Answer) -> None:
         say_json(answer.body)
         return
     if asked.csv:
-        sys.stdout.write(answer.body)
+        say_as_it_is(answer.body)
     else:
         for line in lines_of(answer.body):
             say(line)
-    about = answer.beside if asked.csv else answer.body
+
+
+def _complain(about: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+    """Say on standard error what is to be known of an answer.
+
+    Args:
+        about: Its members that are about all of it.
+        body: The query.
+    """
+    top, of = (body.get("limit") or {}).get("top"), about.get("of")
+    if top is not None and of is not None and of > top:
+        complain(f"{top} of {of:,} series are shown, those that are largest now")
     for note in about.get("notes") or []:
         complain(note["message"])
     if (old := how_old(about.get("fresh") or {})) is not None:
@@ -164,30 +228,53 @@ def how_old(fresh: dict[str, Any]) -> str | None:
 
 
 def lines_of(answer: dict[str, Any]) -> list[str]:
-    """Return an answer as a table: a line for each window of each series."""
+    """Return an answer as a table: a line for each window of each series.
+
+    What it is compared with stands in columns behind it.
+    """
     series = answer["series"]
     names = list(dict.fromkeys(name for one in series for name in one["by"]))
-    head = ["window ends", *names, "value", "low", "high", "events", ""]
+    if not names and any(map(_is_other, series)):
+        names = ["series"]  # nobody is told what the dimensions are called
+    offsets = dict.fromkeys(then["offset"] for one in series for then in one.get("compare") or ())
+    head = ["window ends", *names]
+    for value in ("value", *(f"{offset} before" for offset in offsets)):
+        head += [value, "low", "high", "events", ""]
     rows = [
-        [instant(t_ms), *(str(one["by"].get(name) or "-") for name in names), *_cells(one, at)]
+        [
+            instant(t_ms),
+            *(_dimension(one, name) for name in names),
+            *(cell for of in (one, *(one.get("compare") or ())) for cell in _cells(of, at)),
+        ]
         for one in series
         for at, t_ms in enumerate(answer["t_ms"])
     ]
     return table([head, *rows]) if rows else ["no series: no event of this metric in that time"]
 
 
-def _cells(one: dict[str, Any], at: int) -> list[str]:
+def _is_other(one: Mapping[str, Any]) -> bool:
+    return bool(one.get("other"))
+
+
+def _dimension(one: Mapping[str, Any], name: str) -> str:
+    """Return the value of a dimension; in quotes what would be taken for something else."""
+    if _is_other(one):
+        return OTHER
+    value = one["by"].get(name)
+    if value is None:
+        return NONE
+    is_plain = value not in ("", NONE, OTHER) and not value.startswith('"')
+    return str(value) if is_plain else json.dumps(value, ensure_ascii=False)
+
+
+def _cells(one: Mapping[str, Any], at: int) -> list[str]:
     if "items" in one:
-        return [
-            json.dumps(one["items"][at]),
-            "",
-            "",
-            _shown(one["count"][at]),
-            STATES[one["state"][at]],
-        ]
-    found = [_shown(one[name][at]) for name in ("value", "low", "high", "count") if name in one]
-    return [*found, *[""] * (4 - len(found)), STATES[one["state"][at]]]
+        found = [json.dumps(one["items"][at]), "", ""]
+    else:
+        found = [_shown(one[name][at]) if name in one else "" for name in ("value", "low", "high")]
+    return [*found, _shown(one["count"][at]), STATES[one["state"][at]]]
 
 
 def _shown(value: float | None) -> str:
-    return "-" if value is None else f"{value:.6g}"
+    """Return a number with every digit that is known of it, and no more."""
+    return NONE if value is None else repr(value).removesuffix(".0")

@@ -1,7 +1,8 @@
 """`weir top`: how fresh the numbers are, what fires, each part and each metric, live.
 
 On a terminal the screen is drawn anew as things change, until Ctrl-C. Where standard output
-is no terminal, or with --plain, a report is written every --every seconds.
+is no terminal, or with --plain, a report is written every --every seconds, as long as somebody
+reads. Numbers have four digits, or all before the point; with --json, as `weir query` has them.
 
 What was not told is unknown, which is not nothing: with its reason, and null with --json. With
 -n only what is known is a report: a connection that cannot be had, or is lost until the next

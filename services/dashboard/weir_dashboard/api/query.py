@@ -49,8 +49,8 @@ async def query(
 ) -> Any:
     """Answer a query; with `after`, once those events are counted (at most 10 s).
 
-    As lines, what is about all of it stands in the header fields `Weir-Fresh`, `Weir-Notes` (as
-    in JSON) and `Weir-Corrections` (how many).
+    As lines, what is about all of it stands in the header fields `Weir-Fresh`, `Weir-Notes`,
+    `Weir-Of` (as in JSON) and `Weir-Corrections` (how many).
     """
     answer = await while_there(request, _answered(here, caller, body))
     wanted = next((kind for kind in EXPORTS if kind in accept), None)

@@ -813,8 +813,8 @@ export interface paths {
          * Query
          * @description Answer a query; with `after`, once those events are counted (at most 10 s).
          *
-         *     As lines, what is about all of it stands in the header fields `Weir-Fresh`, `Weir-Notes` (as
-         *     in JSON) and `Weir-Corrections` (how many).
+         *     As lines, what is about all of it stands in the header fields `Weir-Fresh`, `Weir-Notes`,
+         *     `Weir-Of` (as in JSON) and `Weir-Corrections` (how many).
          */
         post: operations["query_api_v1_query_post"];
         delete?: never;
