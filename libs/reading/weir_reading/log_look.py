@@ -98,7 +98,7 @@ class LogLook:
             KafkaException: If a broker did not answer, or refused.
             TimeoutError: If none answered in time.
         """
-        now_ms, retention = self._clock.now_ms(), self._retention()
+        now_ms, retention = self._clock.now_ms(), retention_of(self._admin, self._topic)
         counted = {p: (one.counted, one.received_ms) for p, one in places.items()}
         live = log_left(self._logs(counted, now_ms, retention), retention, now_ms)
         lanes = {p: (n, one.lane_ms) for p, one in places.items() if (n := one.lane) is not None}
@@ -156,11 +156,18 @@ class LogLook:
             topics = self._admin.list_topics(self._topic, timeout=TIMEOUT_S).topics
             self._known = set(topics[self._topic].partitions)
 
-    def _retention(self) -> Retention:
-        asked = ConfigResource(ResourceType.TOPIC, self._topic)
-        answers = self._admin.describe_configs([asked], request_timeout=TIMEOUT_S)
-        config: dict[str, ConfigEntry] = answers[asked].result(TIMEOUT_S)
-        return Retention(*(_bound(config[name]) for name in _BOUNDS))
+
+def retention_of(admin: AdminClient, topic: str) -> Retention:
+    """Return what a topic is set to keep.
+
+    Raises:
+        KafkaException: If a broker did not answer, or refused.
+        TimeoutError: If none answered in time.
+    """
+    asked = ConfigResource(ResourceType.TOPIC, topic)
+    answers = admin.describe_configs([asked], request_timeout=TIMEOUT_S)
+    config: dict[str, ConfigEntry] = answers[asked].result(TIMEOUT_S)
+    return Retention(*(_bound(config[name]) for name in _BOUNDS))
 
 
 def _bound(entry: ConfigEntry) -> int | None:

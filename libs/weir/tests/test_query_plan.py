@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from weir.event_time import format_time
+from weir.panes import ceil_to
 from weir.problems import ProblemError, Reason
 from weir.query import Plan, Served, Version, parse_query, plan
 from weir.query.states import NOT_KEPT, final_to, window_states
@@ -92,15 +93,26 @@ class TestWindows:
         window = {"kind": "tumbling", "length": "7h"}
         assert planned({"range": span, "window": window}, served(keep=USUAL)).notes == made.notes
 
-    @pytest.mark.parametrize(("offset", "step_ms"), [("1d", MINUTE), ("2w", HOUR)])
+    @pytest.mark.parametrize(
+        ("last", "offset", "step_ms"),
+        [("1h", "1d", MINUTE), ("12h", "2w", HOUR), ("24h", "1w", HOUR)],
+    )
     def test_the_default_step_is_kept_as_long_ago_as_is_compared(
-        self, offset: str, step_ms: int
+        self, last: str, offset: str, step_ms: int
     ) -> None:
         """Panes of the last hour's default step would be gone a day before."""
-        made = planned({"compare": [offset]}, served(keep=USUAL))
+        asked = {"range": {"last": last}, "compare": [offset]}
+        made = planned(asked, served(keep=USUAL))
         assert made.windows.step_ms == step_ms
         for reading in made.readings:
             assert NOT_KEPT not in window_states(reading, facts())
+
+    @pytest.mark.parametrize("last", ["1h", "11h"])
+    def test_a_comparison_leaves_twelve_windows(self, last: str) -> None:
+        """A week ago there are hours alone: few points of both say less than many of the one."""
+        made = planned({"range": {"last": last}, "compare": ["1w"]}, served(keep=USUAL))
+        assert made.windows.count >= 60
+        assert [note.code for note in made.notes] == ["not_kept"]
 
     def test_the_default_step_is_kept_as_long_ago_as_what_was_before(self) -> None:
         """Who is new is asked of the three days before each window."""
@@ -290,6 +302,16 @@ class TestVersions:
         assert pane_ms(made) == 10_000
         assert NOT_KEPT not in window_states(made.readings[0], facts())
         assert made.notes == ()
+
+    def test_of_what_reaches_equally_far_the_longest_is_read(self) -> None:
+        """A new version has longer panes, and its cut is on another edge of each length."""
+        cut_s = (NOW_MS // 1000 - 7 * 86_400) // 60 * 60 + 20
+        cut = {10: cut_s, 60: ceil_to(cut_s, 60), 3_600: ceil_to(cut_s, 3_600)}
+        old = Version(vid=7, number=1, metric=metric(keep={"10s": "24h"}))
+        keep = {"10s": "24h", "1m": "90d", "1h": "300d"}
+        new = Version(vid=9, number=2, metric=metric(keep=keep), cut=cut)
+        asked = {"range": {"last": "90d"}, "step": "6h"}
+        assert pane_ms(planned(asked, {"latency": Served((old, new))})) == HOUR
 
     @pytest.mark.parametrize(("lateness", "letter"), [("1h", "p"), ("10m", "f")])
     def test_each_is_final_when_it_waits_no_longer(self, lateness: str, letter: str) -> None:

@@ -133,7 +133,8 @@ def resolution_for(windows: Windows, since: Mapping[int, int]) -> int | None:
 
     Of those that are kept back to the oldest window it is the longest: fewer panes are
     read, and each kept resolution holds the same totals. If none reaches back so far it
-    is the one that reaches farthest, and the oldest windows are unknown.
+    is the one that reaches farthest, or a longer one that reaches as far but for the edge of
+    its pane, and the oldest windows are unknown.
 
     Args:
         windows: What is asked for; `first_end_ms` decides the alignment.
@@ -144,4 +145,5 @@ def resolution_for(windows: Windows, since: Mapping[int, int]) -> int | None:
     whole = [pane_ms for pane_ms in fitting if since[pane_ms] <= windows.start_ms]
     if whole:
         return max(whole)
-    return min(fitting, key=lambda pane_ms: since[pane_ms], default=None)
+    least_ms = min((since[pane_ms] for pane_ms in fitting), default=0)
+    return max((p for p in fitting if since[p] - least_ms < p), default=None)

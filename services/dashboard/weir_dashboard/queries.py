@@ -219,6 +219,8 @@ def _edges(made: Plan, facts: Facts) -> tuple[int, ...]:
     through_ms = facts.processed_through_ms or 0
     edges = [facts.now_ms // made.windows.step_ms, len(facts.rebuilding)]
     for reading in made.readings:
-        late_ms = reading.served.newest.metric.lateness_ms
-        edges += [through_ms // reading.pane_ms, (through_ms - late_ms) // reading.pane_ms]
+        edges.append(through_ms // reading.pane_ms)
+        # Of each version: one before may hold up what is final.
+        waits = sorted({version.metric.lateness_ms for version in reading.served.versions})
+        edges += [(through_ms - late_ms) // reading.pane_ms for late_ms in waits]
     return tuple(edges)

@@ -32,7 +32,7 @@ from weir.query import (
 )
 from weir.query.facts import Served
 from weir.query.grouping import REST, Group
-from weir.query.limits import check_multiple, refuse
+from weir.query.limits import MAX_POINTS, check_multiple, refuse
 from weir.query.states import REBUILDING
 
 MAX_WINDOWS: Final = 2_000
@@ -122,7 +122,7 @@ class Watch:
         self.settled_ms = min([from_ms, *(at for at in known if at is not None)])
         self._alive_ms: dict[Group, int] = {}
         self._each_ms = self._looked_to_ms = 0
-        self._edges = (0, 0)
+        self._edges: tuple[int, ...] = ()
         self._evaluator: Evaluator | None = None
         self._plan: Plan | None = None
         self._old: Plan | None = None
@@ -174,7 +174,10 @@ class Watch:
         self._each_ms = each_ms
         self._edges = self._edges_of(metrics, through_ms)
         from_ms = floor_to(self.settled_ms, each_ms)
-        to_ms = min(floor_to(through_ms, each_ms), from_ms + MAX_WINDOWS * each_ms)
+        # While a version before waits longer for late events, more windows are not settled yet.
+        waits = _waits(self.rule, metrics)
+        most = min(MAX_POINTS, MAX_WINDOWS + (waits[-1] - waits[0]) // each_ms)
+        to_ms = min(floor_to(through_ms, each_ms), from_ms + most * each_ms)
         due = self._next_unseen(each_ms)
         # What was missed first; what changed now is looked at after it, in a look of its own.
         self._looks_again = bool(due)
@@ -268,11 +271,11 @@ class Watch:
                 begun = [point for point in seen if point.end_ms >= alive[0]]
                 points.setdefault(one.group, []).extend(begun)
 
-    def _edges_of(self, metrics: Metrics, through_ms: int) -> tuple[int, int]:
-        """Return which step processed-through stands in, and which pane is final."""
-        metric = _metric(self.rule, metrics)
-        final_ms = through_ms - metric.lateness_ms
-        return through_ms // self._each_ms, final_ms // min(metric.keep_ms)
+    def _edges_of(self, metrics: Metrics, through_ms: int) -> tuple[int, ...]:
+        """Return which step processed-through stands in, and which pane of a version is final."""
+        pane_ms = min(_metric(self.rule, metrics).keep_ms)
+        finals = (through_ms - late_ms for late_ms in _waits(self.rule, metrics))
+        return through_ms // self._each_ms, *(final_ms // pane_ms for final_ms in finals)
 
     def _prepared(self, made: Plan) -> frozenset[PaneKey]:
         """Go on to a plan; return the panes that were never given."""
@@ -332,6 +335,11 @@ def _metric(rule: Rule, metrics: Metrics) -> MetricShape:
         message = f'metric must be one that is served, got "{rule.metric}"; define it first'
         raise ProblemError(404, Reason.METRIC_UNKNOWN, message)
     return found.newest.metric
+
+
+def _waits(rule: Rule, metrics: Metrics) -> list[int]:
+    """Return how long the versions of a rule's metric wait for late events, ms, in order."""
+    return sorted({version.metric.lateness_ms for version in metrics[rule.metric].versions})
 
 
 def _read(rule: Rule, metrics: Metrics, facts: Facts, span: tuple[int, int]) -> Plan:

@@ -7,11 +7,9 @@ not, nothing is known of it.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from functools import reduce
 
-from weir.panes import floor_to
 from weir.query.aggregates import Percentile
 from weir.query.cells import UNKNOWN, ZERO, Cell, combined
 from weir.query.facts import Facts
@@ -53,8 +51,8 @@ class CellLine:
         cells = self._combined([side.merged(members) for side in self.sides])
         if self._op is None or REST not in members:
             return cells
-        told = (all(side.are_told(shown, at) for side in self.sides) for at in range(len(cells)))
-        return [cell if is_told else UNKNOWN for cell, is_told in zip(cells, told, strict=True)]
+        told = zip(*(side.are_told(shown) for side in self.sides), strict=True)
+        return [cell if all(of) else UNKNOWN for cell, of in zip(cells, told, strict=True)]
 
     def cell_at(self, group: Group, at: int) -> Cell:
         """Return one cell of a group."""
@@ -125,22 +123,16 @@ def _seconds(side: Windowed, facts: Facts) -> list[float]:
     The open window has not lasted its length yet; divided by all of it, a rate would
     seem to fall at the edge of every chart. Of less than a pane it would jump with
     every event. Where panes behind processed-through have rows, some partitions are farther
-    than the slowest, which holds it: there a window is counted as far as its newest row, so
-    that its rate is too low, as its count is, and not many times too high.
+    than the slowest, which holds it: windows are counted as far as the newest row then, but
+    not beyond the present, so that a rate is too low, as its count is, and not many times too
+    high. An event that is dated ahead is no sign that time has passed.
     """
-    windows, through_ms = side.reading.windows, facts.processed_through_ms
+    windows, to_ms = side.reading.windows, facts.processed_through_ms
     length_ms, least_ms = windows.length_ms, min(side.reading.served.newest.metric.keep_ms)
-    if through_ms is None:
+    if to_ms is None:
         return [length_ms / 1000] * windows.count
-    pane_ms = side.reading.pane_ms
-    ahead = side.with_rows(through_ms)
-    if ahead:  # then the pane of processed-through, too, has more than it says
-        ahead.insert(0, floor_to(through_ms, pane_ms))
-    found = []
-    for end_ms in windows.ends_ms:
-        to_ms, at = through_ms, bisect_left(ahead, end_ms)
-        if at:
-            newest_ms = ahead[at - 1]
-            to_ms = max(to_ms, min(newest_ms + pane_ms, max(facts.now_ms, newest_ms + least_ms)))
-        found.append(min(length_ms, max(least_ms, to_ms - end_ms + length_ms)) / 1000)
-    return found
+    newest_ms = side.newest_with_rows
+    if newest_ms is not None and newest_ms >= to_ms:
+        to_ms = max(to_ms, min(newest_ms + side.reading.pane_ms, facts.now_ms))
+    starts_ms = (end_ms - length_ms for end_ms in windows.ends_ms)
+    return [min(length_ms, max(least_ms, to_ms - at)) / 1000 for at in starts_ms]

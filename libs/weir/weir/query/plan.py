@@ -170,9 +170,7 @@ def _notes_on_range(query: Query, windows: Windows) -> Iterable[Note]:
     to_ms, end_ms = query.range.to_ms, windows.last_end_ms
     if to_ms is not None and end_ms < to_ms:
         span = f"from {_told(end_ms)} to {_told(to_ms)}"
-        yield Note(
-            "cut", f"{span} is less than a step and left out; ask for a range of whole steps"
-        )
+        yield Note("cut", f"{span} is less than a step and left out; ask for a later end")
 
 
 def _told(at_ms: int) -> str:

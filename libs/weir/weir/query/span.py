@@ -16,6 +16,8 @@ from weir.query.limits import check_multiple, check_points, check_window, refuse
 from weir.query.model import Query
 
 DEFAULT_POINTS = 120
+LEAST_POINTS = 12
+"""So many windows are left where a default step is longer for the sake of a comparison."""
 DEFAULT_RANGE = "1h"
 # Pane length -> how long its panes are kept, ms.
 Keep = Mapping[int, int]
@@ -41,9 +43,8 @@ def windows_of(query: Query, keeps: Sequence[Keep], now_ms: int) -> Windows:
     check_window(length_ms, step_ms, grain_ms)
     if query.range.from_ms is not None and query.range.to_ms is not None:
         # Instants are typed by hand or read off a cursor: the span grows to whole panes.
-        edge_ms = _kept_grain(query, keeps, now_ms)
-        if step_ms % edge_ms or length_ms % edge_ms:
-            edge_ms = grain_ms
+        edges = (_kept_grain(query, keeps, now_ms, compared=also) for also in (True, False))
+        edge_ms = next((e for e in edges if not (step_ms % e or length_ms % e)), grain_ms)
         from_ms, to_ms = floor_to(query.range.from_ms, edge_ms), ceil_to(query.range.to_ms, edge_ms)
         if query.step is None and step_ms != _asked_length(query):
             to_ms = from_ms + ceil_to(to_ms - from_ms, step_ms)  # nobody chose what would be cut
@@ -88,18 +89,25 @@ def _default_step(query: Query, keeps: Sequence[Keep], now_ms: int) -> int:
         range_ms = query.range.to_ms - query.range.from_ms
     else:
         range_ms = _last_ms(query)
-    return ceil_to(-(-range_ms // DEFAULT_POINTS), _kept_grain(query, keeps, now_ms))
+    wanted_ms = -(-range_ms // DEFAULT_POINTS)
+    step_ms = ceil_to(wanted_ms, _kept_grain(query, keeps, now_ms, compared=True))
+    if step_ms * LEAST_POINTS <= range_ms:
+        return step_ms
+    # Few points of both times say less than many of the one, and a note about the other.
+    return ceil_to(wanted_ms, _kept_grain(query, keeps, now_ms, compared=False))
 
 
-def _kept_grain(query: Query, keeps: Sequence[Keep], now_ms: int) -> int:
+def _kept_grain(query: Query, keeps: Sequence[Keep], now_ms: int, *, compared: bool) -> int:
     """Return the finest length of panes that are kept over all that a query reads, in ms.
 
-    Windows that are compared, and spans before each window, lie earlier than the range.
+    Spans before each window lie earlier than the range, and windows that are compared, which
+    are counted in if they are to be.
     """
     # "The last 24 h" is kept by panes of 24 h: its oldest window starts after this.
     begin_ms = query.range.from_ms
     oldest_ms = now_ms - _last_ms(query) + 1 if begin_ms is None else begin_ms
-    oldest_ms -= max(map(parse_duration_ms, query.compare), default=0)
+    if compared:
+        oldest_ms -= max(map(parse_duration_ms, query.compare), default=0)
     before = (side.before for side in query.sides if side.before is not None)
     oldest_ms -= max(map(parse_duration_ms, before), default=0)
     return math.lcm(*(_finest_kept(keep, oldest_ms, now_ms) for keep in keeps))

@@ -68,6 +68,8 @@ class Windowed:
         # Numbers of the capped blocks, in order; None if they are to be found again.
         self._capped: list[int] | None = None
         self._merged: tuple[frozenset[Group], Sliding, dict[int, Result]] | None = None
+        # Of each capped block, whether some of these groups may be in its `other`.
+        self._lacking: tuple[frozenset[Group], dict[int, bool]] | None = None
 
     def _set(self, reading: Reading) -> None:
         self.reading = reading
@@ -143,9 +145,10 @@ class Windowed:
             if _texts(row) != _texts(before.get(text))
         }
 
-    def with_rows(self, since_ms: int) -> list[int]:
-        """Return the starts of the panes that have rows, from an instant on, in order."""
-        return sorted(start_ms for start_ms in self._panes if start_ms >= since_ms)
+    @property
+    def newest_with_rows(self) -> int | None:
+        """Return the start of the newest pane that has rows; None of none."""
+        return max(self._panes, default=None)
 
     # ── blocks ──────────────────────────────────────────────────────────────
 
@@ -155,6 +158,8 @@ class Windowed:
     def _replace(self, number: int, relisted: set[Group]) -> None:
         before, after = self._blocks.get(number) or _Block(), self._merge(number)
         self._blocks[number] = after
+        if self._lacking is not None:
+            self._lacking[1].pop(number, None)
         capped = before.capped or after.capped
         for group in before.parts.keys() | after.parts.keys():
             one, other = before.parts.get(group), after.parts.get(group)
@@ -272,9 +277,20 @@ class Windowed:
                 results[end] = self._widened(cell, end) if unjudged else Result(cell, True)
         return [results[end] for end in self._ends]
 
-    def are_told(self, groups: Iterable[Group], at: int) -> bool:
-        """Tell whether in one window, by its place in the row, nothing of groups is in `other`."""
-        return all(self._all_told(group, self._ends[at]) for group in groups)
+    def are_told(self, groups: Iterable[Group]) -> list[bool]:
+        """Tell of each window whether nothing of some groups is in `other`."""
+        members = frozenset(groups)
+        if self._lacking is None or self._lacking[0] != members:
+            self._lacking = (members, {})
+        known = self._lacking[1]
+        for number in self._capped_blocks():
+            if number not in known:
+                block = self._blocks[number]
+                known[number] = any(block.capped > block.present.get(g, 0) for g in members)
+        short = [number for number in self._capped_blocks() if known[number]]
+        return [
+            bisect_left(short, end - self._width) == bisect_left(short, end) for end in self._ends
+        ]
 
     def _union_of(self, members: frozenset[Group]) -> Sliding:
         join = self.reading.aggregate.join
@@ -314,15 +330,19 @@ class Windowed:
         return Cell(part[0], value if finite else None, aggregate.found(part))
 
     def _all_told(self, group: Group, end: int) -> bool:
-        if self._capped is None:
-            self._capped = sorted(number for number, of in self._blocks.items() if of.capped)
-        for at in range(bisect_left(self._capped, end - self._width), len(self._capped)):
-            if self._capped[at] >= end:
+        capped = self._capped_blocks()
+        for at in range(bisect_left(capped, end - self._width), len(capped)):
+            if capped[at] >= end:
                 break
-            block = self._blocks[self._capped[at]]
+            block = self._blocks[capped[at]]
             if block.capped > block.present.get(group, 0):
                 return False
         return True
+
+    def _capped_blocks(self) -> list[int]:
+        if self._capped is None:
+            self._capped = sorted(number for number, of in self._blocks.items() if of.capped)
+        return self._capped
 
     def _part(self, group: Group, end: int) -> Part | None:
         sliding = self._sliding.get(group)
