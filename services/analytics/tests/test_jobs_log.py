@@ -128,7 +128,7 @@ class Run:
         alone = SimpleNamespace(fold=Definitions(), check_fence_now=lambda _fence: None)
         stores = SimpleNamespace(definitions=definitions or alone)
         footing = SimpleNamespace(fence=SimpleNamespace(fence=fence), events_id=LOG_ID)
-        self.cycle: Any = SimpleNamespace(stores=stores, footing=footing)
+        self.cycle: Any = SimpleNamespace(stores=stores, footing=footing, clock=SystemClock())
 
     def facts(self) -> Mapping[str, Any]:
         """Return what is recorded before anything is done."""

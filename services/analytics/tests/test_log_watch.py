@@ -30,7 +30,7 @@ from weir_analytics.panes.log_watch import GroupOffsets, LogWatch, lanes_left
 from weir_analytics.panes.ops import Figures, answer
 from weir_analytics.panes.vitals import LanesLeft, Vitals
 from weir_local.waiting import wait_until
-from weir_reading.log_look import GroupPlaces, LogLook
+from weir_reading.log_look import GroupPlaces, LogLook, retention_of
 
 from .live_job import group_offsets
 
@@ -392,8 +392,8 @@ class TestLogWatch:
         """How long, how much, how large a segment is and what is stored as one."""
         settings = {"retention.ms": "7000", "retention.bytes": "3000000"}
         settings |= {"segment.bytes": "2097152", "max.message.bytes": "500000"}
-        look = LogLook(Kafka(kafka), SystemClock(), new_topic("bounded", 1, settings))
-        assert look._retention() == Retention(7_000, 3_000_000, 2_097_152, 500_000)
+        admin, topic = AdminClient({"bootstrap.servers": kafka}), new_topic("bounded", 1, settings)
+        assert retention_of(admin, topic) == Retention(7_000, 3_000_000, 2_097_152, 500_000)
 
     def test_what_is_deleted_by_size_goes_at_todays_rate(
         self, kafka: str, new_topic: Callable[..., str]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -52,18 +52,37 @@ def test_a_copy_that_outlives_its_note_stays(log: Log) -> None:
     assert len(log.origins()) == COPIES
 
 
-def test_what_was_received_since_is_put_back(log: Log) -> None:
-    """Of what came after the oldest record that is left every note is there."""
+@pytest.mark.parametrize("left", [0, 1])
+def test_what_is_younger_than_what_is_kept_is_put_back(log: Log, left: int) -> None:
+    """Retention has emptied the topic, or left what is too old: no note of these has gone."""
     quarantine(log)
     _low, end = LogOffsets(log.settings.kafka, names.QUARANTINE).ends()
-    take_before(log, {p: n - 1 for p, n in end.items()})
-    left = len(log.read(names.QUARANTINE))
-    assert left == len(end)
-    quarantine(log, topic_id="second", received_ms=SystemClock().now_ms())
+    take_before(log, {p: n - left for p, n in end.items()})
+    quarantine(log, topic_id="second", received_ms=SystemClock().now_ms() - 3_600_000)
 
     run = Run(log)
     outcome = run.end(run.facts())
-    assert (outcome["replayed"], outcome["still"]) == (COPIES, {"forgotten": left})
+    still = {"forgotten": left * len(end)} if left else {}
+    assert (outcome["replayed"], outcome["still"]) == (COPIES, still)
+
+
+def test_by_size_anything_may_have_gone(
+    log: Log, new_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic that is bounded in bytes may have lost a note of an hour ago."""
+    bounded = new_topic("quarantine", 2, {"retention.bytes": "1000000000"})
+    monkeypatch.setattr(names, "QUARANTINE", bounded)
+    received_ms = SystemClock().now_ms() - 3_600_000
+    quarantine(log, received_ms=received_ms)
+    first = Run(log)
+    assert first.end(first.facts())["replayed"] == COPIES
+    _low, noted = LogOffsets(log.settings.kafka, names.QUARANTINE).ends()
+    quarantine(log, received_ms=received_ms)
+    take_before(log, noted)
+
+    again = Run(log)
+    outcome = again.end(again.facts())
+    assert (outcome["replayed"], outcome["still"]) == (0, {"forgotten": COPIES})
 
 
 def take_before(log: Log, places: Mapping[int, int]) -> None:

@@ -5,8 +5,8 @@ that it always had, and is counted like any other event. It is put back once:
 
 - A note in `weir.quarantine`, under the key of the copy, says that it was. It is written
   when the log has confirmed the event, and outlives the copy. A rebuild copies the record once
-  more, though, and that copy outlives the note: of what was received before the oldest record
-  that `weir.quarantine` has left in the partition nobody knows, and it stays where it is.
+  more, though, and that copy outlives the note: of what was received before retention began to
+  leave records nobody knows, and it stays where it is.
 - A crash may fall between the two. So a job records where the log ended before it put
   anything back, and whoever begins it again first reads the origins that stand behind
   that, and writes their notes.
@@ -34,6 +34,7 @@ from typing import Any, ClassVar, Final
 from confluent_kafka import KafkaException, Message
 from weir import names
 from weir.admission import Admitted
+from weir.clock import Clock
 from weir.definitions.fold import Definitions
 from weir.definitions.fold_memo import FoldMemo
 from weir.definitions.history import Definition
@@ -59,7 +60,7 @@ CUT: Final = "cut"
 ERASED: Final = "erased"
 """The same: it is about somebody who was erased, and stays where it is."""
 FORGOTTEN: Final = "forgotten"
-"""The same: it may have been put back, so long ago that the note of it is gone."""
+"""The same: it may have been put back, so long ago that the note of it may be gone."""
 MOST_ORIGINS: Final = 500_000
 """How many are held at a time, by all replays that are under way."""
 # Readings of the log for a share of the origins.
@@ -133,11 +134,15 @@ class ReplayTask:
         begin = _begin_of(facts, cycle.footing.events_id)
         self._cycle = cycle
         self._back = PutBack(self._settings, self._asked.vid)
-        self._stages = self._readings(low, high, begin)
+        self._stages = self._readings(cycle.clock, low, high, begin)
         self._stage = next(self._stages, None)
 
     def _readings(
-        self, low: Mapping[int, int], high: Mapping[int, int], begin: Mapping[int, int]
+        self,
+        clock: Clock,
+        low: Mapping[int, int],
+        high: Mapping[int, int],
+        begin: Mapping[int, int],
     ) -> Iterator[_Stage]:
         """Yield one reading after the other, each with what takes its records."""
         kafka = self._settings.kafka
@@ -147,10 +152,8 @@ class ReplayTask:
         while True:
             yield Walk(kafka, names.QUARANTINE, low, high), self._find_asked
             oldest, noted = copies.ends()
-            self._noted_since_ms = {
-                p: copies.received_ms(p, n) for p, n in oldest.items() if 0 < n < noted[p]
-            }
             yield Walk(kafka, names.QUARANTINE, oldest, noted), self._find_noted
+            self._noted_since_ms = copies.deleted_before_ms(clock.now_ms())
             self._note_unnoted()
             self._in_order = True
             yield Walk(kafka, names.QUARANTINE, low, high), self._look_into

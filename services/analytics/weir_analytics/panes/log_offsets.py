@@ -13,6 +13,7 @@ from weir.commit import Offsets
 from weir.commit_found import LogBounds
 from weir.commit_recovery import incomplete_before_ms
 from weir.kafka import Kafka
+from weir_reading.log_look import retention_of
 from weir_reading.offsets import EARLIEST, LATEST, ask_offsets, first_since, offsets_of
 
 from weir_analytics.panes.history import LogPartition, record_from
@@ -85,6 +86,26 @@ class LogOffsets:
         """
         found = first_since(self._admin, self._topic, at_ms, end, timeout_s=self._timeout_s)
         return {p: min(found[p].offset, n) if p in found else n for p, n in end.items()}
+
+    def deleted_before_ms(self, now_ms: int) -> dict[int, int]:
+        """Return from when on each partition has every record that was appended; 0: it lost none.
+
+        By age nothing goes that is younger than the topic is set to keep; by size anything may.
+
+        Args:
+            now_ms: The present.
+
+        Raises:
+            KafkaException: If a broker did not answer, or refused.
+            TimeoutError: If none answered in time.
+        """
+        first, end = self.ends()
+        there = {p: self.received_ms(p, n) if n < end[p] else now_ms for p, n in first.items() if n}
+        kept = retention_of(self._admin, self._topic) if there else None
+        if kept is not None and kept.bytes is None:
+            least_ms = 0 if kept.ms is None else now_ms - kept.ms
+            there = {p: min(ms, least_ms) for p, ms in there.items()}
+        return {p: there.get(p, 0) for p in first}
 
     def oldest_ms(self, partitions: Iterable[int]) -> int:
         """Return when the oldest record was appended that the log still has; 0: it does not say.
