@@ -267,37 +267,17 @@ def test_most_batches_need_no_look() -> None:
     assert regions.watch.is_due(regions.metrics, later, ChangedPanes())
 
 
-class TestVersionBefore:
-    """The one that served before waits half an hour for late events; the new one not at all."""
-
-    def regions(self) -> Regions:
-        """Return a rule whose first window lies in panes of both."""
-        window = {"length": "5m", "step": "1m"}
-        regions = Regions(rule_of(aggregate="count", window=window, above=10, by=["region"]))
-        old = Metric.model_validate({**REGIONAL, "allowed_lateness": "1830s"})
-        new = replace(regions.metrics["m"].newest, number=2, cut={60: START_MS // 1000})
-        regions.metrics = {"m": Served((Version(vid=VID - 1, number=1, metric=old), new))}
-        return regions
-
-    def test_what_is_not_settled_yet_hides_nothing_newer(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Its panes are not final for half an hour; beyond the windows of one look is an alert."""
-        monkeypatch.setattr(watch, "MAX_WINDOWS", 10)
-        regions = self.regions()
-        for _minute in range(20):
-            assert regions.minute(eu=1) == []
-        assert regions.minute(eu=20) == [("firing", "eu")]
-
-    def test_a_look_is_due_when_its_panes_are_final(self) -> None:
-        """Nothing is counted then, and no step ends; its last window is confirmed."""
-        regions = self.regions()
-        regions.at = 30
-        regions.look(set())
-        final_ms = START_MS + 30 * MINUTE + 30_000
-        for through_ms, is_due in ((final_ms - 1, False), (final_ms, True)):
-            facts = regions.facts(through_ms)
-            assert regions.watch.is_due(regions.metrics, facts, ChangedPanes()) is is_due
+def test_a_version_before_that_waits_longer_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its panes are not final for half an hour; beyond the windows of one look is an alert."""
+    monkeypatch.setattr(watch, "MAX_WINDOWS", 10)
+    window = {"length": "5m", "step": "1m"}
+    regions = Regions(rule_of(aggregate="count", window=window, above=10, by=["region"]))
+    old = Metric.model_validate({**REGIONAL, "allowed_lateness": "30m"})
+    new = replace(regions.metrics["m"].newest, number=2, cut={60: START_MS // 1000})
+    regions.metrics = {"m": Served((Version(vid=VID - 1, number=1, metric=old), new))}
+    for _minute in range(20):
+        assert regions.minute(eu=1) == []
+    assert regions.minute(eu=20) == [("firing", "eu")]
 
 
 class TestCheck:

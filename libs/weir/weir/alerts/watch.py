@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Self
 
-from weir.alerts.machine import Point
+from weir.alerts.machine import Core, Phase, Point
 from weir.alerts.step import Observation, Series, Transition, end, step
 from weir.changed import ChangedPanes, PaneSpan
 from weir.definitions.durations import format_duration
@@ -32,8 +32,8 @@ from weir.query import (
 )
 from weir.query.facts import Served
 from weir.query.grouping import REST, Group
-from weir.query.limits import MAX_POINTS, check_multiple, refuse
-from weir.query.states import REBUILDING
+from weir.query.limits import check_multiple, refuse
+from weir.query.states import COMPLETE, REBUILDING, newest_final_to
 
 MAX_WINDOWS: Final = 2_000
 """Windows taken in one look; more are due only after a pause, and taken look by look."""
@@ -41,6 +41,9 @@ MAX_UNSEEN: Final = 300
 """Old windows read again in one look: as many as fit for the most groups of a query."""
 MAX_RUN: Final = 500
 """Windows that an alert may rest on: all of them are kept with it."""
+
+# What these end in is decided by windows that no record has.
+_COUNTED: Final = frozenset((Phase.PENDING, Phase.RECOVERING))
 
 Metrics = Mapping[str, Served]
 Panes = Mapping[PaneKey, PaneRows | None]
@@ -53,7 +56,7 @@ class Change:
     Attributes:
         group: Its dimension values, in the order of the rule's `by`.
         series: What is known of it now; None if it was given up.
-        transitions: What changed, in order; never empty.
+        transitions: What changed, in order; empty only of one that was given up.
     """
 
     group: Group
@@ -120,15 +123,43 @@ class Watch:
         self.series = dict(series or {})
         known = (one.settled.at_ms for one in self.series.values())
         self.settled_ms = min([from_ms, *(at for at in known if at is not None)])
+        self._from_ms = from_ms
+        # Where the next look of this pass begins, if what came before is not settled.
+        self._next_ms: int | None = None
+        self._most = MAX_WINDOWS
         self._alive_ms: dict[Group, int] = {}
         self._each_ms = self._looked_to_ms = 0
-        self._edges: tuple[int, ...] = ()
+        self._edges = (0, 0)
         self._evaluator: Evaluator | None = None
         self._plan: Plan | None = None
         self._old: Plan | None = None
         # Old windows that may have changed unseen: None: all that alerts rest on.
         self._unseen: list[int] | None = None
         self._looks_again = False
+
+    @classmethod
+    def again(
+        cls, rule: Rule, begun_ms: int, settled_ms: int, series: Mapping[Group, Series]
+    ) -> Self:
+        """Go on where a watch stood, from what was recorded.
+
+        Of a series of which nothing was told the newest windows are looked at again: it may have
+        fallen silent in them, and of a longer silence something was told. One that fires, or whose
+        silence was told, is looked at for as long as it takes to be given up.
+
+        Args:
+            rule: The rule.
+            begun_ms: Where it began at first.
+            settled_ms: Windows that end up to here were settled for every series.
+            series: What was recorded of each when something was told of it last.
+        """
+        gone_ms = max(begun_ms, settled_ms - rule.no_data.end_after)
+        from_ms = max(begun_ms, settled_ms - rule.no_data.tell_after)
+        stand = {
+            group: _stands(one, gone_ms if one.silence_told or one.core.episode else from_ms)
+            for group, one in series.items()
+        }
+        return cls(rule, from_ms, stand)
 
     def is_due(self, metrics: Metrics, facts: Facts, changed: ChangedPanes) -> bool:
         """Tell whether a look may tell anything: a window ended or is final, or panes changed.
@@ -147,6 +178,7 @@ class Watch:
         """Forget the panes that were given: a change of some may have been missed."""
         self._evaluator = None
         self._unseen = None
+        self._next_ms = None
 
     def doubt(self, spans: Iterable[PaneSpan]) -> None:
         """Look again at old windows that panes of spans belong to, some in each look.
@@ -173,11 +205,8 @@ class Watch:
         self._plan = self._old = None
         self._each_ms = each_ms
         self._edges = self._edges_of(metrics, through_ms)
-        from_ms = floor_to(self.settled_ms, each_ms)
-        # While a version before waits longer for late events, more windows are not settled yet.
-        waits = _waits(self.rule, metrics)
-        most = min(MAX_POINTS, MAX_WINDOWS + (waits[-1] - waits[0]) // each_ms)
-        to_ms = min(floor_to(through_ms, each_ms), from_ms + most * each_ms)
+        from_ms = floor_to(self.settled_ms, each_ms) if self._next_ms is None else self._next_ms
+        to_ms = min(floor_to(through_ms, each_ms), from_ms + self._most * each_ms)
         due = self._next_unseen(each_ms)
         # What was missed first; what changed now is looked at after it, in a look of its own.
         self._looks_again = bool(due)
@@ -202,20 +231,35 @@ class Watch:
         through_ms = facts.processed_through_ms or 0
         points: dict[Group, list[Point]] = {}
         if self._old is not None:
-            self._collect(points, answer(self._old, panes, facts))
+            self._collect(points, answer(self._old, panes, facts), begins=False)
         if self._looks_again:
             points = self._without_same(points)
         if self._plan is None or self._evaluator is None:
             changes = self._step(points, Observation(through_ms, self.settled_ms))
             return changes, self._looks_again
         found = self._evaluator.update(panes, facts, also=self.series.keys())
-        self._collect(points, found)
+        self._collect(points, found, begins=True)
         reached_ms = self._plan.windows.last_end_ms
-        final_to_ms = min(reached_ms, found.final_to_ms or self.settled_ms)
+        # Of a version before, which may wait longer, only what alerts rest on is looked at again.
+        final_to_ms = min(reached_ms, newest_final_to(self._plan.readings[0], facts) or 0)
         changes = self._step(points, Observation(through_ms, final_to_ms))
-        self._settle(found, final_to_ms)
-        more = self.settled_ms == reached_ms and reached_ms + self._each_ms <= through_ms
+        if self._next_ms is None:
+            self._settle(found, final_to_ms)
+        # Few windows at a time may all be provisional: newer ones are not to wait for them.
+        is_narrow = self._most < MAX_WINDOWS and REBUILDING not in found.states
+        more = reached_ms + self._each_ms <= through_ms
+        more = more and (self.settled_ms == reached_ms or is_narrow)
+        self._next_ms = reached_ms if more and self.settled_ms < reached_ms else None
         return [*changes, *self._give_up(through_ms)], more or self._looks_again
+
+    def narrow(self) -> bool:
+        """Take half as many windows in a look from now on; return whether there were several.
+
+        For a look that was too large: of many groups an answer holds few windows.
+        """
+        asked = 0 if self._plan is None else self._plan.windows.count
+        self._most = max(1, asked // 2)
+        return asked > 1
 
     def _step(self, points: Mapping[Group, list[Point]], seen: Observation) -> list[Change]:
         changes = []
@@ -236,22 +280,32 @@ class Watch:
         self.settled_ms = max(self.settled_ms, reached_ms)
 
     def _give_up(self, through_ms: int) -> list[Change]:
-        """End the groups of which nothing has come for long: they may never come again."""
+        """End the groups of which nothing has come for long: they may never come again.
+
+        Also those of which there is nothing to tell: what was recorded of them is void.
+        As far as was looked: what lies behind it, after a pause, may have their events.
+        """
         due = [
             group
             for group, alive_ms in self._alive_ms.items()
-            if group and through_ms - alive_ms >= self.rule.no_data.end_after
+            if group and self._looked_to_ms - alive_ms >= self.rule.no_data.end_after
         ]
         changes = []
         for group in sorted(due, key=_by_name):
             del self._alive_ms[group]
             told = end(self.series.pop(group), through_ms, "no events")
-            if told:
-                changes.append(Change(group, None, told))
+            changes.append(Change(group, None, told))
         return changes
 
-    def _collect(self, points: dict[Group, list[Point]], found: Answer) -> None:
-        """Sort the windows of an answer by group; a group begins with its first events."""
+    def _collect(self, points: dict[Group, list[Point]], found: Answer, *, begins: bool) -> None:
+        """Sort the windows of an answer by group.
+
+        Args:
+            points: Where they are added.
+            found: The answer.
+            begins: Whether groups that are not known begin, with their first events: not in old
+                windows, which are no news of who sends.
+        """
         for one in found.series:
             if one.group is REST:
                 continue
@@ -261,21 +315,30 @@ class Watch:
                     found.plan.windows.ends_ms, one.state, one.cells, strict=True
                 )
             ]
-            alive = [point.end_ms for point in seen if point.events]
-            if alive:
-                self._alive_ms[one.group] = max(alive[-1], self._alive_ms.get(one.group, 0))
-            if one.group in self.series or not one.group:
-                self._alive_ms.setdefault(one.group, seen[0].end_ms)
-                points.setdefault(one.group, []).extend(seen)
-            elif alive:
-                begun = [point for point in seen if point.end_ms >= alive[0]]
-                points.setdefault(one.group, []).extend(begun)
+            if one.group not in self.series and one.group:
+                came = (p.end_ms for p in seen if p.events and p.end_ms > self._from_ms)
+                first_ms = next(came, None)
+                if first_ms is None or not begins:
+                    continue
+                seen = [point for point in seen if point.end_ms >= first_ms]
+            points.setdefault(one.group, []).extend(seen)
+            if begins:
+                # Of what is gone, or being counted again, nobody knows that nothing came.
+                alive = [p.end_ms for p in seen if p.events or p.state not in COMPLETE]
+                known_ms = self._alive_ms.get(one.group) or self._silent_from(one.group, seen[0])
+                self._alive_ms[one.group] = max([known_ms, *alive[-1:]])
 
-    def _edges_of(self, metrics: Metrics, through_ms: int) -> tuple[int, ...]:
-        """Return which step processed-through stands in, and which pane of a version is final."""
-        pane_ms = min(_metric(self.rule, metrics).keep_ms)
-        finals = (through_ms - late_ms for late_ms in _waits(self.rule, metrics))
-        return through_ms // self._each_ms, *(final_ms // pane_ms for final_ms in finals)
+    def _silent_from(self, group: Group, first: Point) -> int:
+        """Return since when a group may have been silent, of which nothing else is known."""
+        known = self.series.get(group)
+        silent_ms = None if known is None else known.settled.silent_ms
+        return first.end_ms if silent_ms is None else silent_ms - self._each_ms
+
+    def _edges_of(self, metrics: Metrics, through_ms: int) -> tuple[int, int]:
+        """Return which step processed-through stands in, and which pane is final."""
+        metric = _metric(self.rule, metrics)
+        final_ms = through_ms - metric.lateness_ms
+        return through_ms // self._each_ms, final_ms // min(metric.keep_ms)
 
     def _prepared(self, made: Plan) -> frozenset[PaneKey]:
         """Go on to a plan; return the panes that were never given."""
@@ -337,9 +400,31 @@ def _metric(rule: Rule, metrics: Metrics) -> MetricShape:
     return found.newest.metric
 
 
-def _waits(rule: Rule, metrics: Metrics) -> list[int]:
-    """Return how long the versions of a rule's metric wait for late events, ms, in order."""
-    return sorted({version.metric.lateness_ms for version in metrics[rule.metric].versions})
+def _stands(series: Series, at_ms: int) -> Series:
+    """Return a series as it stands at a later instant up to which nothing was told of it.
+
+    So it is where it was, but for windows beyond the limit, or back, that add up to a change: of
+    these all are looked at again.
+    """
+    core = series.core
+    if core.at_ms is None or core.at_ms >= at_ms or core.phase in _COUNTED:
+        return _begun(series)
+    core = Core(core.phase, at_ms, silent_ms=core.silent_ms, episode=core.episode)
+    told = tuple(replace(one, settled=one.episode.ended_ms is not None) for one in series.told)
+    return replace(series, settled=core, core=core, told=told, tail=())
+
+
+def _begun(series: Series) -> Series:
+    """Return a series of which nothing was settled when it was recorded, with where it began.
+
+    Else it would begin wherever its watch does, at windows of a group that was given up.
+    """
+    if series.settled.at_ms is not None or series.core.at_ms is None:
+        return series
+    rests_on = [one.episode.began_ms for one in series.told if not one.settled]
+    rests_on += [point.end_ms for point in series.core.run[:1]]
+    first_ms = min([series.core.at_ms, *rests_on])
+    return replace(series, settled=Core(at_ms=first_ms - 1))
 
 
 def _read(rule: Rule, metrics: Metrics, facts: Facts, span: tuple[int, int]) -> Plan:

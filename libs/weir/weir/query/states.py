@@ -48,6 +48,14 @@ def final_to(reading: Reading, facts: Facts) -> int | None:
     return min(finals, default=None)
 
 
+def newest_final_to(reading: Reading, facts: Facts) -> int | None:
+    """Return the instant up to which windows are final of the version that counts the present."""
+    if facts.processed_through_ms is None:
+        return None
+    lateness_ms = reading.served.newest.metric.lateness_ms
+    return floor_to(facts.processed_through_ms - lateness_ms, reading.pane_ms)
+
+
 def window_states(reading: Reading, facts: Facts) -> str:
     """Return the letter of each window of a reading.
 

@@ -16,7 +16,7 @@ from weir.alerts.records import Cursor
 from weir.batches import BatchRecord
 from weir.changed import ChangedPanes
 from weir.clock import Clock
-from weir.problems import ProblemError
+from weir.problems import ProblemError, Reason
 from weir.query import Facts
 from weir.query.facts import Served
 from weir_reading.batches import Batches
@@ -141,10 +141,16 @@ class Evaluator:
             more = one.watch.is_due(served, facts, changed)
             one.watch.doubt(changed.spans.values())
             while more:
-                wanted = one.watch.look(served, facts, changed)
-                panes = await self._panes.together(wanted, self._catalog.shards, facts.epoch)
-                # Merging sketches takes long, and heartbeats must go on.
-                changes, more = await in_thread(None, one.watch.see, panes, facts)
+                self._busy_s = self._clock.monotonic_s()
+                try:
+                    wanted = one.watch.look(served, facts, changed)
+                    panes = await self._panes.together(wanted, self._catalog.shards, facts.epoch)
+                    # Merging sketches takes long, and heartbeats must go on.
+                    changes, more = await in_thread(None, one.watch.see, panes, facts)
+                except ProblemError as problem:
+                    if problem.reason is Reason.QUERY_TOO_LARGE and one.watch.narrow():
+                        continue
+                    raise
                 await self._recording.changes(one.watched, changes, self._through_ms)
                 await self._recording.reminders(one.watched, one.watch.series, self._through_ms)
             one.error, one.missed = "", ChangedPanes()
@@ -174,7 +180,7 @@ class Evaluator:
         self._cursors_s = now_s
         settled: dict[str, dict[int, int]] = {}
         for vid, one in self._rules.watching.items():
-            settled.setdefault(one.watched.tenant, {})[vid] = one.watch.settled_ms
+            settled.setdefault(one.watched.tenant, {})[vid] = self._rules.settled_ms(one)
         at_ms, fence = self._clock.now_ms(), self._recording.fence
         return [
             Cursor(fence=fence, tenant=tenant, settled_ms=of_rules, at_ms=at_ms)

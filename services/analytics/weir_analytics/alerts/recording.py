@@ -35,8 +35,10 @@ class Recording:
         self.fence = 0
 
     async def changes(self, watched: Watched, found: Iterable[Change], through_ms: int) -> None:
-        """Record what one look changed of a rule's series."""
-        await self._journal.append([self._look(watched, one, through_ms) for one in found])
+        """Record what one look changed of a rule's series; not the end of one never recorded."""
+        known = self._journal.fold.series(watched.tenant, watched.vid)
+        news = (one for one in found if one.transitions or one.group in known)
+        await self._journal.append([self._look(watched, one, through_ms) for one in news])
 
     async def reminders(
         self, watched: Watched, series: Mapping[Group, Series], through_ms: int

@@ -200,15 +200,22 @@ class Rules:
             watch = self._begun(definition, rule, series)
             self.watching[definition.vid] = Watching(watched, watch)
 
+    def settled_ms(self, one: Watching) -> int:
+        """Return up to where a rule is settled: no less than was said, wherever a watch began."""
+        said = self._fold.settled_ms(one.watched.tenant, one.watched.vid)
+        return max(one.watch.settled_ms, said or 0)
+
     def _begun(self, definition: Definition, rule: Rule, series: Mapping[Group, Series]) -> Watch:
         """Return a watch of a rule on a metric.
 
         A new version looks back as long as it takes to fire: what is beyond the limit when
         a rule is written, or edited, is told at once.
         """
+        begun_ms = definition.at_ms - rule.hold
         settled_ms = self._fold.settled_ms(definition.tenant, definition.vid)
-        from_ms = definition.at_ms - rule.hold if settled_ms is None else settled_ms
-        return Watch(rule, from_ms, series)
+        if settled_ms is None:
+            return Watch(rule, begun_ms, series)
+        return Watch.again(rule, begun_ms, settled_ms, series)
 
     def _reason(self, definition: Definition) -> str:
         now = self._catalog.folded.get(definition.tenant, "rule", definition.name)
