@@ -7,6 +7,7 @@ says what is wrong with what is read here, and `traces.py` where an event that i
 from __future__ import annotations
 
 import http.client
+import json
 import threading
 import time
 import urllib.error
@@ -297,6 +298,8 @@ def await_counted(rig: Rig, healed_s: float, timeout_s: float = RECOVERY_S) -> A
                 wrong = found(compare_ledger(api, account).mismatches)
                 if not wrong:
                     return account
+        except urllib.error.HTTPError as error:
+            wrong = [f"{error.code} {json.loads(error.read())['code']}"]
         except OSError as error:
             wrong = [str(error)]
         if time.monotonic() - healed_s > timeout_s:

@@ -54,7 +54,7 @@ RED = {
     # The record of a batch asks the marks as well: alone it would begin anew for ever.
     # Until its numbers have passed those of before, its shards stand where no record says, and
     # readers refuse them.
-    SKIPPING: rf"{_COUNTS}|after healing: \['HTTP Error 503",
+    SKIPPING: rf"{_COUNTS}|after healing: \['503 store_unavailable'",
     "tail_without_timeout": r"a new heartbeat and live tail of ingest",
     "term_ignored": r"panes must end by itself",
     "unconfirmed_is_taken": rf"nothing may be taken while Kafka has no room|{_COUNTS}",
