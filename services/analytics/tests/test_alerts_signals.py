@@ -371,3 +371,35 @@ def test_one_bad_rule_stops_no_other() -> None:
     assert [bool(one.error) for one in rules.itself.values()] == [True, True, False]
     assert "signals could not be read" in rules.itself[1].error
     assert itself.looked_ms is not None
+
+
+class TestClockThatIsPutBack:
+    """By an hour, as a time server does; readings go on every ten seconds."""
+
+    @staticmethod
+    def seen(watch: SignalWatch, at_s: int, value: float) -> list[Kind]:
+        """Return what is told of one reading."""
+        return [t.kind for one in watch.see({(): value}, at_s * 1000) for t in one.transitions]
+
+    def test_what_comes_then_is_told_at_once(self) -> None:
+        """And not an hour later, when the clock has come again to where it was."""
+        found = watch(above=60)
+        assert self.seen(found, 7_200, 0.0) == []
+        assert self.seen(found, 3_610, 100.0) == [Kind.FIRING]
+
+    def test_what_fires_goes_on_and_ends(self) -> None:
+        """It is one alert, which ends with the first reading that is back."""
+        found = watch(above=60)
+        assert self.seen(found, 7_200, 100.0) == [Kind.FIRING]
+        before = found.series[()].told
+        assert self.seen(found, 3_610, 100.0) == []
+        assert [one.key_ms for one in found.series[()].told] == [one.key_ms for one in before]
+        assert self.seen(found, 3_620, 0.0) == [Kind.RESOLVED]
+
+    def test_time_that_has_passed_counts(self) -> None:
+        """Of half a minute ten seconds had; twenty more are left."""
+        found = watch(**{"above": 60, "for": "30s"})
+        assert self.seen(found, 7_190, 100.0) == [Kind.PENDING]
+        assert self.seen(found, 7_200, 100.0) == []
+        assert self.seen(found, 3_600, 100.0) == []
+        assert self.seen(found, 3_610, 100.0) == [Kind.FIRING]

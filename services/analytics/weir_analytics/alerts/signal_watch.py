@@ -7,8 +7,9 @@ the clock in place of processed-through: these rules must speak when counting do
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from weir.alerts.machine import Point
+from weir.alerts.machine import Core, Episode, Point
 from weir.alerts.step import Observation, Series, end, step
 from weir.alerts.watch import Change
 from weir.definitions.rule import Rule
@@ -44,7 +45,8 @@ class SignalWatch:
         Args:
             readings: By group; None where nothing could be read, which changes nothing. A
                 group that is not there is gone: what fires of it ends.
-            at_ms: The moment, by the clock; not before the one of the call before.
+            at_ms: The moment, by the clock. Where that was put back since, all that is known
+                of before is taken to have happened so much earlier.
         """
         self.newest = readings
         changes = [
@@ -53,7 +55,7 @@ class SignalWatch:
             if (told := end(self.series.pop(group), at_ms, "it was deleted"))
         ]
         for group, value in readings.items():
-            before = self.series.get(group, Series())
+            before = _earlier(self.series.get(group, Series()), at_ms)
             if isinstance(value, LowerBound) and value <= self.rule.limits[1]:
                 value = None
             seen = Observation(at_ms, at_ms, tuple(_points(before, value, at_ms)))
@@ -71,3 +73,45 @@ def _points(before: Series, value: float | None, at_ms: int) -> Iterator[Point]:
         yield Point(at_ms, INCOMPLETE, None)
     else:
         yield Point(at_ms, FINAL, 1, value, value, value)
+
+
+def _earlier(series: Series, at_ms: int) -> Series:
+    """Return a series whose newest reading lies before an instant, as it must.
+
+    What is known of it keeps its place to that reading, and its identity: else a rule would say
+    nothing until the clock has come again to where it was.
+    """
+    newest_ms = max(series.through_ms, series.core.at_ms or 0)
+    if newest_ms < at_ms:
+        return series
+    by_ms = newest_ms - at_ms + EVERY_MS
+
+    def point(one: Point) -> Point:
+        return one._replace(end_ms=one.end_ms - by_ms)
+
+    def instant(one_ms: int | None) -> int | None:
+        return None if one_ms is None else one_ms - by_ms
+
+    def episode(one: Episode) -> Episode:
+        basis = tuple(map(point, one.basis))
+        began_ms, fired_ms = one.began_ms - by_ms, one.fired_ms - by_ms
+        return Episode(began_ms, fired_ms, basis, instant(one.ended_ms), one.gone)
+
+    def core(one: Core) -> Core:
+        return Core(
+            one.phase,
+            instant(one.at_ms),
+            instant(one.since_ms),
+            tuple(map(point, one.run)),
+            instant(one.silent_ms),
+            None if one.episode is None else episode(one.episode),
+        )
+
+    return Series(
+        through_ms=series.through_ms - by_ms,
+        settled=core(series.settled),
+        tail=tuple(map(point, series.tail)),
+        core=core(series.core),
+        told=tuple(replace(one, episode=episode(one.episode)) for one in series.told),
+        silence_told=series.silence_told,
+    )
