@@ -304,6 +304,18 @@ class TestSample:
             chain, [1_195_000], since_ms=0, through_ms=over_ms - 1
         )
 
+    def test_a_pane_is_kept_as_long_as_its_own_version_keeps_it(self) -> None:
+        """The successor's longer keep does not bring back what the store has let go of."""
+        new, old = chain_of(two_versions(), "default", "amount", LOG)
+        keep = dict.fromkeys(new.metric.keep, 90 * HOUR_MS)
+        longer = replace(new, metric=new.metric.model_copy(update={"keep": keep}))
+        at, over_ms = [1_190_000, 1_210_000], 1_300_000 + 2 * HOUR_MS
+        found = panes_of([longer, old], at, since_ms=0, through_ms=over_ms)
+        assert [pane for pane in found if pane.res_s == 10] == [PaneAt(3, 10, 1_210)]
+        older = replace(old, metric=longer.metric)
+        found = panes_of([new, older], at, since_ms=0, through_ms=over_ms)
+        assert [pane for pane in found if pane.res_s == 10] == []
+
     def test_a_version_that_a_lane_filled_is_counted_from_where_that_began(self) -> None:
         """The offsets of its activation say from where live counting did."""
         begins = [dict(version.begin) for version in chain_of(filled(), "default", "amount", LOG)]

@@ -124,6 +124,17 @@ def of_others() -> list[tuple[bytes, int]]:
     return [(value, HOUR_MS) for value in others]
 
 
+@pytest.mark.parametrize(("late_ms", "counted"), [(59_999, 1), (60_000, 0)])
+def test_what_came_when_its_pane_was_too_old_is_not_counted(late_ms: int, counted: int) -> None:
+    """By its own received minute, as live counting goes; the hour takes it in all the same."""
+    over_ms = HOUR_MS + 10_000 + 86_400_000
+    received_ms = over_ms // 60_000 * 60_000 + late_ms
+    log = log_of([(event("m", HOUR_MS, x=1, k="k"), received_ms)])
+    panes = recounted(log, [part(FIRST, HOUR)]).panes
+    found = {pane: sum(row.n for row in rows.values()) for pane, rows in panes.items()}
+    assert (found.get(FIRST, 0), found[HOUR]) == (counted, 1)
+
+
 class TestWhatIsHeld:
     def test_of_others_nothing_is_held(self) -> None:
         """Neither of other tenants, nor of other types, nor of what the condition leaves out."""

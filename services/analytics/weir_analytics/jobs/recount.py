@@ -28,7 +28,7 @@ from weir.series import cut_text
 from weir_analytics.jobs.digits import Near, near
 from weir_analytics.jobs.identities import Identities, Room
 from weir_analytics.jobs.log_records import LogEvent, LogRecord
-from weir_analytics.jobs.sample import Audited, PaneAt
+from weir_analytics.jobs.sample import MINUTE_MS, Audited, PaneAt
 from weir_analytics.panes.compile_views import members_of
 
 USUAL_TEXTS: Final = 256
@@ -253,9 +253,16 @@ class Recount:
         ended = version.finish is not None and offset >= version.finish.get(partition, 0)
         if offset < version.begin.get(partition, 0) or ended:
             return ()
+        # By the received minute an event may be too old for a pane that others still come into.
+        minute_ms = found.received_ms - found.received_ms % MINUTE_MS
+        starts = (
+            (res, keep, found.time_ms - found.time_ms % res)
+            for res, keep in version.metric.keep_ms.items()
+        )
         lies_in = (
-            PaneAt(version.vid, res // 1000, (found.time_ms - found.time_ms % res) // 1000)
-            for res in version.metric.keep_ms
+            PaneAt(version.vid, res // 1000, start // 1000)
+            for res, keep, start in starts
+            if minute_ms <= start + res + keep
         )
         asked_for = tuple(pane for pane in lies_in if pane in self.panes)
         panes = tuple(p for p in asked_for if offset < part.panes[p].get(partition, 0))

@@ -151,16 +151,18 @@ def panes_of(
         chain: The versions that serve, the newest first.
         instants_ms: The sample.
         since_ms: Panes that start earlier are left out: the log no longer has all of them.
-        through_ms: Received time counted so far; what is not kept any more is left out.
+        through_ms: Received time counted so far; what nobody keeps any more is left out: its own
+            version, which is who wrote it, or the newest, which is what is asked for.
     """
     found: set[PaneAt] = set()
     for at_ms in instants_ms:
-        for res_ms, keep_ms in chain[0].metric.keep_ms.items() if chain else ():
+        for res_ms, newest_keep_ms in chain[0].metric.keep_ms.items() if chain else ():
             start_ms = at_ms - at_ms % res_ms
-            if start_ms < since_ms or start_ms + res_ms + keep_ms <= through_ms:
-                continue
             owner = _owner(chain, res_ms // 1000, start_ms // 1000)
-            if owner is not None:
+            if start_ms < since_ms or owner is None:
+                continue
+            keep_ms = min(newest_keep_ms, owner.metric.keep_ms[res_ms])
+            if start_ms + res_ms + keep_ms > through_ms:
                 found.add(PaneAt(owner.vid, res_ms // 1000, start_ms // 1000))
     return sorted(found)
 
