@@ -15,7 +15,7 @@ import structlog
 from redis.exceptions import RedisError
 from weir.batches import BatchRecord
 from weir.clock import Clock
-from weir.live import Answer, Track
+from weir.live import Answer, Track, same
 from weir.problems import ProblemError, Reason
 
 from weir_dashboard import instruments
@@ -51,6 +51,9 @@ class Feed:
         subscriptions: Who follows it.
         track: The answer and its history; None before the first evaluation.
         left_s: Since when nobody follows it; None while somebody does.
+        withheld: Whether the newest answer says other things at a revision that was told already:
+            definitions may be read after the batch that they came with. They are told with the
+            next batch, whatever that changed.
     """
 
     key: str
@@ -59,6 +62,7 @@ class Feed:
     track: Track | None = None
     left_s: float | None = None
     dirty: bool = True
+    withheld: bool = False
     _task: asyncio.Task[None] | None = None
     _evaluated_s: float = -1.0
     _frames: dict[int | None, list[bytes]] = field(default_factory=dict)
@@ -145,7 +149,9 @@ class Feeds:
     def on_batch(self, record: BatchRecord) -> None:
         """Evaluate what a batch can have changed."""
         for feed in self._feeds.values():
-            if feed.track is None or feed.question.is_due(record):
+            # Asked in any case: it takes note of what the batch changed.
+            is_due = feed.track is None or feed.question.is_due(record)
+            if is_due or feed.withheld:
                 feed.dirty = True
                 if feed.subscriptions:
                     self.evaluate_soon(feed)
@@ -190,7 +196,10 @@ class Feeds:
         if feed.track is None:
             feed.track = Track(answer, now_ms)
         elif feed.track.advance(answer, now_ms):
+            feed.withheld = False
             feed.forget_frames()
+        else:
+            feed.withheld = not same(answer, feed.track.answer)
         self.evaluated_ms, self.overdue_s = now_ms, None
         return True
 
