@@ -258,7 +258,9 @@ class Soak:
         minute = len(seen.samples) + 1
         load = here.load
         assert isinstance(load, SoakLoad)
-        seen.samples.append(replace(sample(here.rig, minute), sent=load.items))
+        slices = len(here.rig.lines("panes", "slice"))
+        one = replace(sample(here.rig, minute), sent=load.items, slices=slices)
+        seen.samples.append(one)
         told = {
             "minute": minute,
             **load.told(),

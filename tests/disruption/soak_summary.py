@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -47,12 +48,14 @@ class Sample:
         flat: Figures that level off once `keep` and the horizon are full: Redis memory and
             keys, bytes a pane, dedup entries, checkpoint files, sockets, threads.
         sent: Items that were sent until then.
+        slices: Slices of backfills and rebuilds until then.
     """
 
     minute: float
     rss: dict[str, int] = field(default_factory=dict)
     flat: dict[str, float] = field(default_factory=dict)
     sent: int = 0
+    slices: int = 0
 
 
 @dataclass
@@ -353,8 +356,15 @@ def _level(
     if seen.minutes < needed_min:
         why = f"judged from {needed_min:g} minutes on: {what} after {from_min:g}"
         return Row(figure, None, {**told, "why": why})
-    # While a part is down its sockets and threads are not there.
-    whole = [s for s in seen.samples if s.minute >= from_min and all(s.rss.values())]
+    # While a part is down its sockets and threads are not there. What is counted again has dedup
+    # and files of its own, for the same horizon, until it is counted: by chance some of the last
+    # minutes have more of that than the first.
+    before = {after.minute: one.slices for one, after in pairwise(seen.samples)}
+    whole = [
+        s
+        for s in seen.samples
+        if s.minute >= from_min and all(s.rss.values()) and s.slices == before.get(s.minute, 0)
+    ]
     thirds = {n: _thirds([s.flat[n] for s in whole if n in s.flat]) for n in names}
     missing = [name for name, found in thirds.items() if found is None]
     share, more = room

@@ -180,6 +180,21 @@ def test_dedup_holds_more_of_bursts(an_item: float, is_right: bool) -> None:
     assert found == ([] if is_right else ["dedup is flat"])
 
 
+@pytest.mark.parametrize("is_counted_again", [True, False])
+def test_what_is_counted_again_holds_more_for_a_while(is_counted_again: bool) -> None:
+    """Twice as much in four of the last ten minutes is no leak, if slices were counted in them."""
+    samples = grown(0, "", 30)
+    for sample in samples:
+        sample.slices = 50
+    for at in (22, 24, 26, 28, 29):
+        samples[at].flat["dedup_entries"] *= 2
+        samples[at].flat["panes_files"] *= 1.4
+        for later in samples[at:]:
+            later.slices += 40 * is_counted_again
+    found = failed(good(minutes=30, keep_min=31 * HOUR, horizon_min=10.0, samples=samples))
+    assert bool(found) is not is_counted_again
+
+
 def test_a_part_that_is_down_says_nothing() -> None:
     """Its sockets and threads are gone for a minute, and come back: that is no growth."""
     samples = grown(0, "")
