@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from weir.alerts import watch
+from weir.alerts.present import Present
 from weir.alerts.step import Series
 from weir.alerts.watch import Watch
 from weir.changed import ChangedPanes
@@ -131,7 +132,8 @@ def test_a_restart_tells_nothing_else(seed: int) -> None:
     )
     minutes = drawn(chance, 240)
     starts = {minute for minute in range(1, 240) if chance.random() < 0.05}
-    notes = {minute for minute in range(1, 240) if chance.random() < 0.2}
+    # Cursors are recorded every minute; what was given up since the newest is not known any more.
+    notes = {minute for minute in range(1, 240) if minute % 3 == 0}
     lateness = chance.choice(["0s", "5m"])
     assert run(rule, minutes, lateness, notes, starts) == run(rule, minutes, lateness, notes, set())
 
@@ -225,3 +227,83 @@ def test_a_late_event_begins_no_group_in_windows_of_others() -> None:
     job.put(0, {"eu": 20.0, "late": 20.0})
     job.put(10, {"eu": 20.0})
     assert job.look(11, frozenset({(VID, 60, START_MS // 1000)})) == []
+
+
+@pytest.mark.parametrize("then", ["keep", "fire"])
+def test_who_sends_now_and_then_is_not_silent(then: str) -> None:
+    """A restart that meets an empty window first takes no silence of before for one that lasts."""
+    rule = rule_of(
+        aggregate="avg",
+        window="1m",
+        above=10,
+        by=["region"],
+        no_data={"then": then, "tell_after": "10m", "end_after": "30m"},
+    )
+    for starts in ({80}, {81}, {80, 81, 97}):
+        sparse = [{"eu": 20.0} if minute % 2 == 0 else {} for minute in range(120)]
+        notes = set(range(1, 120))
+        assert run(rule, sparse, "1m", notes, starts) == run(rule, sparse, "1m", notes, set())
+
+
+@pytest.mark.parametrize(("window", "at"), [("1m", 70), ("1h", 185)])
+def test_a_silence_that_has_begun_is_found_again(window: str, at: int) -> None:
+    """Its group had no record; the last window with events lies as far back as may be."""
+    rule = rule_of(aggregate="avg", window=window, above=10, by=["region"])
+    minutes = [{"eu": 1.0} if minute < 60 else {} for minute in range(300)]
+    notes = set(range(1, at))
+    assert run(rule, minutes, "0s", notes, {at}) == run(rule, minutes, "0s", notes, set())
+
+
+def test_what_was_corrected_meanwhile_is_seen_in_narrower_looks() -> None:
+    """While the job was down, the window that an alert rests on was corrected; groups are many."""
+    job = Job(rule_of(aggregate="avg", window="1m", above=10, by=["region"]))
+    everyone = dict.fromkeys((f"r{n}" for n in range(150)), 1.0)
+    for minute in range(2 * DAY):
+        job.put(minute, everyone if minute % 60 == 0 else {})
+    job.put(1, {"hot": 20.0})
+    assert ("firing", "hot") in [one[:2] for one in job.look(2)]
+    job.note()
+    job.restart()
+    job.put(1, {"hot": 1.0})
+    told = [one[:2] for one in job.look(2 * DAY)]
+    assert job.narrowed > 0
+    assert ("withdrawn", "hot") in told
+
+
+def test_a_look_is_as_wide_as_before_once_groups_are_fewer() -> None:
+    """Nothing is told by what does not fit in any look; nor is it for ever."""
+    job = Job(rule_of(aggregate="avg", window="1m", above=10, by=["region"]))
+    job.put(0, dict.fromkeys((f"r{n}" for n in range(501)), 1.0))
+    with pytest.raises(ProblemError):
+        job.look(30)
+    job.panes.clear()
+    job.watch.forget()
+    for minute in range(40, 50):
+        job.look(minute)
+    assert job.watch._most == watch.MAX_WINDOWS
+
+
+def test_a_newcomer_begins_behind_old_windows() -> None:
+    """A late event of it lies in a window that another's alert rests on: none of then is told."""
+    job = Job(rule_of(aggregate="avg", window="1m", above=10, by=["region"]), allowed_lateness="5m")
+    for minute in range(20):
+        job.put(minute, {"eu": 20.0})
+    job.look(20)
+    job.put(20, {"eu": 20.0, "new": 1.0})
+    job.look(21)
+    job.put(0, {"eu": 20.0, "new": 20.0})
+    assert job.look(22, frozenset({(VID, 60, START_MS // 1000)})) == []
+
+
+def test_what_is_now_has_groups() -> None:
+    """The preview of a rule shows the group that is worst."""
+    job = Job(rule_of(aggregate="avg", window="1m", above=10, by=["region"]))
+    for minute in range(5):
+        job.put(minute, {"eu": 1.0, "us": 20.0})
+    through_ms = START_MS + 5 * MINUTE
+    facts = Facts(epoch=1, rev=1, processed_through_ms=through_ms, now_ms=through_ms)
+    present = Present(job.rule, through_ms)
+    present.run({key: job.panes.get(key) for key in present.ask(job.metrics, facts)})
+    worst = present.worst()
+    assert worst is not None
+    assert (worst[0], worst[1].value) == (("us",), 20.0)

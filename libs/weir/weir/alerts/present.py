@@ -42,6 +42,7 @@ class Present(Watch):
         served = metrics.get(self.rule.metric)
         if served is not None:
             self.settled_ms -= step_of(self.rule, served.newest.metric)
+            self._from_ms = self.settled_ms
         self._now = replace(facts, processed_through_ms=facts.processed_through_ms or 0)
         return self.look(metrics, self._now, ChangedPanes())
 

@@ -136,6 +136,7 @@ class Watch:
         # Old windows that may have changed unseen: None: all that alerts rest on.
         self._unseen: list[int] | None = None
         self._looks_again = False
+        self._taken: list[int] = []
 
     @classmethod
     def again(
@@ -153,8 +154,9 @@ class Watch:
             settled_ms: Windows that end up to here were settled for every series.
             series: What was recorded of each when something was told of it last.
         """
-        gone_ms = max(begun_ms, settled_ms - rule.no_data.end_after)
-        from_ms = max(begun_ms, settled_ms - rule.no_data.tell_after)
+        back_ms = settled_ms - rule.window.length  # the window in which the last events were
+        gone_ms = max(begun_ms, back_ms - rule.no_data.end_after)
+        from_ms = max(begun_ms, back_ms - rule.no_data.tell_after)
         stand = {
             group: _stands(one, gone_ms if one.silence_told or one.core.episode else from_ms)
             for group, one in series.items()
@@ -250,6 +252,8 @@ class Watch:
         more = reached_ms + self._each_ms <= through_ms
         more = more and (self.settled_ms == reached_ms or is_narrow)
         self._next_ms = reached_ms if more and self.settled_ms < reached_ms else None
+        if not more:
+            self._most = min(MAX_WINDOWS, 2 * self._most)  # there may be fewer groups by now
         return [*changes, *self._give_up(through_ms)], more or self._looks_again
 
     def narrow(self) -> bool:
@@ -258,7 +262,9 @@ class Watch:
         For a look that was too large: of many groups an answer holds few windows.
         """
         asked = 0 if self._plan is None else self._plan.windows.count
-        self._most = max(1, asked // 2)
+        self._most = asked // 2 if asked > 1 else MAX_WINDOWS
+        if self._looks_again:  # what was to be seen beside them was not
+            self._unseen = sorted({*(self._unseen or ()), *self._taken})
         return asked > 1
 
     def _step(self, points: Mapping[Group, list[Point]], seen: Observation) -> list[Change]:
@@ -315,7 +321,10 @@ class Watch:
                     found.plan.windows.ends_ms, one.state, one.cells, strict=True
                 )
             ]
-            if one.group not in self.series and one.group:
+            known = self.series.get(one.group)
+            if not begins and known is not None and known.settled.at_ms is None:
+                continue  # it began behind them
+            if known is None and one.group:
                 came = (p.end_ms for p in seen if p.events and p.end_ms > self._from_ms)
                 first_ms = next(came, None)
                 if first_ms is None or not begins:
@@ -369,6 +378,7 @@ class Watch:
         most_ms = self._unseen[0] + MAX_UNSEEN * each_ms if self._unseen else 0
         due = [end_ms for end_ms in self._unseen if end_ms < most_ms]
         self._unseen = self._unseen[len(due) :]
+        self._taken = due
         return due
 
     def _without_same(self, points: Mapping[Group, list[Point]]) -> dict[Group, list[Point]]:
@@ -409,7 +419,9 @@ def _stands(series: Series, at_ms: int) -> Series:
     core = series.core
     if core.at_ms is None or core.at_ms >= at_ms or core.phase in _COUNTED:
         return _begun(series)
-    core = Core(core.phase, at_ms, silent_ms=core.silent_ms, episode=core.episode)
+    # A silence that was told lasts, or its end were told; of another nobody knows.
+    silent_ms = core.silent_ms if series.silence_told else None
+    core = Core(core.phase, at_ms, silent_ms=silent_ms, episode=core.episode)
     told = tuple(replace(one, settled=one.episode.ended_ms is not None) for one in series.told)
     return replace(series, settled=core, core=core, told=told, tail=())
 
