@@ -256,15 +256,15 @@ def test_a_silence_that_has_begun_is_found_again(window: str, at: int) -> None:
 
 def test_what_was_corrected_meanwhile_is_seen_in_narrower_looks() -> None:
     """While the job was down, the window that an alert rests on was corrected; groups are many."""
-    job = Job(rule_of(aggregate="avg", window="1m", above=10, by=["region"]))
+    no_data = {"tell_after": "30m", "end_after": "40m"}
+    job = Job(rule_of(aggregate="avg", window="1m", above=10, by=["region"], no_data=no_data))
     everyone = dict.fromkeys((f"r{n}" for n in range(150)), 1.0)
     for minute in range(2 * DAY):
-        job.put(minute, everyone if minute % 60 == 0 else {})
-    job.put(1, {"hot": 20.0})
-    assert ("firing", "hot") in [one[:2] for one in job.look(2)]
+        job.put(minute, {**(everyone if minute % 20 == 0 else {}), "hot": 20.0})
+    assert ("firing", "hot") in [one[:2] for one in job.look(100)]
     job.note()
     job.restart()
-    job.put(1, {"hot": 1.0})
+    job.panes[VID, 60, START_MS // 1000] = {encode_series(("hot",)): Row(2, 12.0, 1.0, 11.0)}
     told = [one[:2] for one in job.look(2 * DAY)]
     assert job.narrowed > 0
     assert ("withdrawn", "hot") in told
