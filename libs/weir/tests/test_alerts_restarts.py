@@ -23,20 +23,12 @@ from weir.rows import Row
 from weir.series import encode_series
 
 from .test_alerts import rule_of
+from .test_alerts_watch import REGIONAL
 
 MINUTE, DAY = 60_000, 1_440
 START_MS = 1_700_006_400_000
 VID = 7
-METRIC: dict[str, Any] = {
-    "name": "m",
-    "events": {"type": "t"},
-    "value": "data.v",
-    "by": ["data.region"],
-    "aggregates": ["count", "avg"],
-    "resolution": "1m",
-    "keep": {"1m": "30d"},
-    "allowed_lateness": "0s",
-}
+METRIC = {**REGIONAL, "value": "data.v", "aggregates": ["count", "avg"], "keep": {"1m": "30d"}}
 Told = list[tuple[str, str | None, int, int | None, str]]
 
 

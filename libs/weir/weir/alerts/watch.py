@@ -334,12 +334,11 @@ class Watch:
             if begins:
                 # Of what is gone, or being counted again, nobody knows that nothing came.
                 alive = [p.end_ms for p in seen if p.events or p.state not in COMPLETE]
-                known_ms = self._alive_ms.get(one.group) or self._silent_from(one.group, seen[0])
+                known_ms = self._alive_ms.get(one.group) or self._silent_from(known, seen[0])
                 self._alive_ms[one.group] = max([known_ms, *alive[-1:]])
 
-    def _silent_from(self, group: Group, first: Point) -> int:
+    def _silent_from(self, known: Series | None, first: Point) -> int:
         """Return since when a group may have been silent, of which nothing else is known."""
-        known = self.series.get(group)
         silent_ms = None if known is None else known.settled.silent_ms
         return first.end_ms if silent_ms is None else silent_ms - self._each_ms
 

@@ -24,7 +24,6 @@ PLAIN: Final[dict[str, Aggregate]] = {
 }
 _PERCENTILE: Final = re.compile(r"p(\d{1,2}(?:\.\d{1,3})?)")
 _TOP: Final = re.compile(r"top(?:\(.*?(?:,\s*(\d{1,3})\s*)?\))?", re.DOTALL)
-_OF_TEXTS: Final = re.compile(r"[a-z]+\((.*?)(?:,\s*\d{1,3}\s*)?\)", re.DOTALL)
 ALWAYS: Final = ("count", "rate")
 """Kept with every row, so that they need no declaration."""
 
@@ -48,12 +47,6 @@ def short_name(declared: str) -> str:
     """
     percentile = _PERCENTILE.fullmatch(declared)
     return f"p{float(percentile[1]):g}" if percentile else declared.partition("(")[0]
-
-
-def path_in(declared: str) -> str:
-    """Return of which path's texts a declared aggregate is; empty for one of none."""
-    found = _OF_TEXTS.fullmatch(declared)
-    return found[1] if found else ""
 
 
 def declared_as(asked: str, declared: Iterable[str]) -> str:

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from weir.definitions.aggregates import parse_aggregate
+from weir.expressions import Path
 from weir.panes import Windows, kept_since
 from weir.query.aggregates import Aggregate
 from weir.query.facts import PaneKey, Served, Version
 from weir.query.grouping import lacking
 from weir.query.model import Query
-from weir.query.named import ALWAYS, declared_as, path_in, short_name
+from weir.query.named import ALWAYS, declared_as, short_name
 
 
 class Note(NamedTuple):
@@ -98,12 +100,13 @@ class Reading:
             if not lacking(version, self.names)
             and self.pane_ms in version.metric.keep_ms
             and declares(version, self.name)
-            and self._of_texts(version) == self._of_texts(self.served.newest)
+            and self._path_in(version) == self._path_in(self.served.newest)
         }
 
-    def _of_texts(self, version: Version) -> str:
+    def _path_in(self, version: Version) -> Path | None:
         """Return whose texts the aggregate is of: of two paths they are not one set."""
-        return path_in(declared_as(self.name, version.metric.aggregates))
+        declared = declared_as(self.name, version.metric.aggregates)
+        return parse_aggregate(declared).path if "(" in declared else None
 
 
 class Line(NamedTuple):
