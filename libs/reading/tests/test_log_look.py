@@ -19,6 +19,7 @@ from weir.retention import Retention
 from weir_local.kafka import Broker
 from weir_local.topics import TOPICS
 from weir_local.waiting import wait_until
+from weir_reading import log_look
 from weir_reading.log_look import GroupPlaces, LogLook
 
 NOW_MS = 1_800_000_000_000
@@ -55,7 +56,7 @@ def test_a_clock_that_is_set_anew_hides_no_lane_and_tells_no_other(
     ) -> list[PartitionLog]:
         return [PartitionLog(p, 0, NOW_MS, 99, n, ms, 0.0) for p, (n, ms) in positions.items()]
 
-    monkeypatch.setattr(look, "_retention", lambda: Retention(24 * HOUR_MS, None))
+    monkeypatch.setattr(log_look, "retention_of", lambda *_: Retention(24 * HOUR_MS, None))
     monkeypatch.setattr(look, "_logs", logs)
     told: list[bool] = []
     for n in range(6):
