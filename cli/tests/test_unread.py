@@ -1,13 +1,14 @@
 """What a command does once nobody reads what it writes: it goes on, and its exit code is its own.
 
 Each runs in a process of its own, with one end of a pipe that is closed from the start, as that
-behind `head` is sooner or later.
+behind `head` is sooner or later; or with a file that takes nothing, as on a full disk.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -138,3 +139,60 @@ def test_what_only_shows_ends(tmp_path: Path, words: tuple[str, ...]) -> None:
         finally:
             process.kill()
             process.wait()
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="only Linux has a file that is always full")
+class TestAFullDisk:
+    def test_it_is_told_and_all_is_stored(self, tmp_path: Path) -> None:
+        """Also what is sent after the first line that could not be written."""
+        names = [f"b{number}" for number in range(450)]
+        (tmp_path / "all.yaml").write_text("---\n".join(map(board, names)))
+        with serving(by=answering) as served, FULL.open("w") as full:
+            process = Command(tmp_path, served.url, "wk_key").begin(
+                "apply", "-f", tmp_path, stdout=full.fileno()
+            )
+            told = finish(process, 7)[1]
+        stored = [len(b["definitions"]) for _, path, b in served.asked if path.endswith("/apply")]
+        assert stored == [400, 50]
+        assert told.splitlines() == [
+            "weir: standard output must take all that is written, got: No space left on device;"
+            " what was asked for went on, and a part of what it said is missing: write it elsewhere"
+        ]
+
+    def test_another_exit_code_stays(self, tmp_path: Path) -> None:
+        """A check that fails is not told from one whose lines are missing by 7."""
+        (tmp_path / "bad.yaml").write_text(board("bad"))
+        with serving(by=answering) as served, FULL.open("w") as full:
+            process = Command(tmp_path, served.url, "wk_key").begin(
+                "check", "-f", tmp_path, stdout=full.fileno()
+            )
+            assert "standard output must take" in finish(process, 1)[1]
+
+    def test_one_of_errors_hides_no_exit_code(self, tmp_path: Path) -> None:
+        """Nowhere is left where it could be told."""
+        with serving((403, {"message": "no"}, {})) as served, FULL.open("w") as full:
+            process = Command(tmp_path, served.url, "wk_key").begin("get", stderr=full.fileno())
+            assert finish(process, 1)[0] == ""
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_what_the_caller_has_closed_is_taken_by_no_socket(closed: str) -> None:
+    """Python has no stream there, and the next file that is opened would have its number."""
+    with serving(by=answering) as served:
+        done = subprocess.run(  # noqa: S603  the command is ours
+            [
+                "/bin/sh",
+                "-c",
+                f'exec "$0" -m weir_cli query few rate --csv {closed}',
+                sys.executable,
+            ],
+            env=os.environ | {"WEIR_DASHBOARD_URL": served.url, "WEIR_API_KEY": "wk_key"},
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == (b"" if ">&-" in closed.replace("2>&-", "") else b"time,value\r\n")

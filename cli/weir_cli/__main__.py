@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn, TextIO
 
 from weir_cli import exits
 from weir_cli.api import UnreachedError
 from weir_cli.commands import COMMANDS
-from weir_cli.telling import complain, put, say_error
+from weir_cli.telling import complain, lost, put, say_error
 
 
 class Parser(argparse.ArgumentParser):
@@ -33,10 +35,24 @@ class Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code."""
     words = sys.argv[1:] if arguments is None else arguments
+    _open_what_is_closed()
     try:
-        return _run(words)
+        code = _run(words)
     except KeyboardInterrupt:
-        return exits.STOPPED
+        code = exits.STOPPED
+    if lost:
+        complain(
+            f"standard output must take all that is written, got: {lost[0]}; what was asked for"
+            " went on, and a part of what it said is missing: write it elsewhere"
+        )
+    return exits.UNWRITTEN if lost and code == exits.DONE else code
+
+
+def _open_what_is_closed() -> None:
+    """Lead to nowhere what the caller has closed (`>&-`), before a socket takes its place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def _run(words: Sequence[str]) -> int:

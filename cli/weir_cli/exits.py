@@ -11,6 +11,7 @@ UNREACHED: Final = 3
 DIFFERENT: Final = 4
 NOT_YET: Final = 5
 NOT_COMPARED: Final = 6
+UNWRITTEN: Final = 7
 STOPPED: Final = 130
 
 MEANINGS: Final = {
@@ -23,6 +24,7 @@ MEANINGS: Final = {
     NOT_YET: "`--follow` ended before all metrics served by what was stored; they are counted on",
     NOT_COMPARED: "`audit` compared nothing, or nothing of some of what it was asked for; what it"
     " did compare is what the log says",
+    UNWRITTEN: "all of it is done, and standard output could not take all that was said of it",
     STOPPED: "stopped by Ctrl-C; a job that was asked for goes on",
 }
 """Exit code -> when; in the help, and in the documentation."""

@@ -27,16 +27,23 @@ def printable(text: str) -> str:
     return _CONTROL.sub("�", text)
 
 
-def put(stream: TextIO, text: str) -> bool:
-    """Write text at once, so that a pipe sees it too; return whether somebody reads.
+lost: Final[list[str]] = []
+"""Why standard output lacks something that was said, as on a full disk; empty if nobody lacks it:
+who closes a pipe has read enough."""
 
-    Once nobody does, as behind `head`, all that follows goes nowhere and the work goes on: it
-    must not be left half done, and the exit code says how it ended.
+
+def put(stream: TextIO, text: str) -> bool:
+    """Write text at once, so that a pipe sees it too; return whether that went well.
+
+    Once it does not, as behind `head` or on a full disk, all that follows goes nowhere and the
+    work goes on: it must not be left half done, and the exit code says how it ended.
     """
     try:
         stream.write(text)
         stream.flush()
-    except BrokenPipeError:
+    except OSError as error:
+        if stream is sys.stdout and not isinstance(error, BrokenPipeError):
+            lost.append(error.strerror or str(error))
         # What is left in the buffer would be written, and complained of, as Python ends.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

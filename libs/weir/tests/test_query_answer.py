@@ -402,6 +402,14 @@ class TestExpression:
         assert said["name"] == "latency.count / latency.count"
         assert (said["version"], said["unit"]) == (None, "")
 
+    @pytest.mark.parametrize(("right", "unit"), [("rate", "/s"), ("count", "")])
+    def test_a_difference_has_the_unit_of_both(self, right: str, unit: str) -> None:
+        """Events a second less events are neither."""
+        query = self.expr("difference")
+        query["expr"]["left"] |= {"aggregate": "rate"}
+        query["expr"]["right"] = query["expr"]["right"] | {"aggregate": right}
+        assert answered(query).to_dict()["metric"]["unit"] == unit
+
     @pytest.mark.parametrize("op", ["ratio", "difference", "share"])
     def test_bounds_hold_all_that_the_operands_allow(self, op: str) -> None:
         """Every pair of values within the operands' bounds stays within the result's."""

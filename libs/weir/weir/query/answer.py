@@ -181,7 +181,11 @@ def _metric(plan: Plan) -> dict[str, Any]:
         ]
         found["name"] = _OPERATORS[plan.query.expr.op].format(*names)
         found["version"] = None
-        found["unit"] = _unit(first) if plan.query.expr.op == "difference" else ""
+        # Of ms less events there is no unit.
+        units = {_unit(reading) for reading in readings}
+        found["unit"] = (
+            units.pop() if plan.query.expr.op == "difference" and len(units) == 1 else ""
+        )
     return found
 
 
