@@ -131,6 +131,7 @@ def test_the_dashboard(stack: TestStack, name: str) -> None:
                 > sum_of(before, "weir_dashboard_requests_total{")
                 and now["weir_dashboard_sockets_count"] >= 1
                 and now["weir_dashboard_feeds_count"] >= 1
+                and now["weir_dashboard_panes_kept_bytes"] > 0
                 and went_on('weir_dashboard_frames_total{kind="snapshot"}') >= 1
                 and went_on('weir_dashboard_frames_total{kind="delta"}') >= 1
                 and went_on("weir_dashboard_evaluation_seconds_count") >= 1

@@ -449,7 +449,11 @@ def main(arguments: list[str]) -> int:
         folder,
         seed,
         links=links,
-        settings={"panes": {"WEIR_ANALYTICS_HORIZON_MS": str(HORIZON_MS)}},
+        settings={
+            "panes": {"WEIR_ANALYTICS_HORIZON_MS": str(HORIZON_MS)},
+            # The default is full after hours, and until then growing memory says nothing.
+            "dashboard": {"WEIR_DASHBOARD_CACHE_BYTES": str(16 * 2**20)},
+        },
         load={"batch": round(rate * EVERY_S), "at_most": round(60 * minutes * BURST_PER_S)},
         kind=SoakLoad,
         lasting=False,

@@ -50,6 +50,8 @@ class GroupPlaces:
         Raises:
             KafkaException: If a broker did not answer, or refused.
         """
+        # What went wrong with connections waits in its queue until somebody takes it.
+        self._group.poll(0)
         topic = self._group.list_topics(self._topic, timeout=TIMEOUT_S).topics[self._topic]
         if topic.error is not None:
             # Of a topic that this client may not see, or that is gone, it names no partition.

@@ -137,6 +137,25 @@ def test_what_is_silenced_is_seen() -> None:
     assert alert.silences == {"s"}
 
 
+def test_of_much_the_first_and_the_newest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that flaps for days keeps how it began, and how many things are between is told."""
+    monkeypatch.setattr("weir.alerts.listing.MAX_HAPPENED", 5)
+    listing = Listing()
+    (alert,) = listing.apply(0, look())
+    seen = [*alert.happened]
+    for n in range(1, 12):
+        kind = Kind.RECOVERING if n % 2 else Kind.RELAPSED
+        (alert,) = listing.apply(
+            n, look(transitions=[Transition(kind, 60 + n, 60 + n, 60)], messages=[])
+        )
+        seen.append(alert.happened[-1])
+        assert len(alert.happened) + alert.left_out == n + 1
+    assert alert.happened == (seen[0], *seen[-4:])
+    put = Acknowledgement(tenant=TENANT, alert=alert.id, op="put", by="ann", note="", at_ms=5)
+    (taken,) = listing.apply(12, encode(put))
+    assert (len(taken.happened), taken.left_out, taken.taken_on) == (5, 8, put)
+
+
 class TestChannels:
     def test_from_a_failure_to_a_delivery(self) -> None:
         """It fails since the first try that failed, until something arrives."""

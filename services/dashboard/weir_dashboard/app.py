@@ -29,6 +29,7 @@ from weir_reading.parts import Parts
 from weir_service.redis import connect
 
 import weir_dashboard
+from weir_dashboard import instruments
 from weir_dashboard.api import (
     alert_actions,
     alerts,
@@ -126,6 +127,7 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
     panes = Panes(
         redis, batches, cache_bytes=settings.cache_bytes, query_bytes=settings.query_bytes
     )
+    instruments.panes_kept.set_function(lambda: panes.bytes_kept)
     late = Corrections(settings.kafka, clock)
     queries = Queries(redis, catalog, observer, clock, panes, late)
 

@@ -15,6 +15,9 @@ sockets_closed = Counter(
     metrics.DASHBOARD_SOCKETS_CLOSED, "Live sockets that the server closed, by code.", ["code"]
 )
 feeds = Gauge(metrics.DASHBOARD_FEEDS, "Different queries that the hub knows.")
+panes_kept = Gauge(
+    metrics.DASHBOARD_PANES_KEPT, "About how much memory the decoded panes that are kept take."
+)
 frames = Counter(metrics.DASHBOARD_FRAMES, "Frames of query feeds written, by kind.", ["kind"])
 held_back = Counter(
     metrics.DASHBOARD_FRAMES_HELD_BACK,

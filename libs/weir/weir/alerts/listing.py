@@ -25,6 +25,8 @@ from weir.alerts.step import Kind, Transition
 from weir.series import encode_series
 
 MAX_ENDED: Final = 1_000
+MAX_HAPPENED: Final = 1_000
+"""Of one alert: how it began, and the newest. One that flaps each minute comes there in a day."""
 _ENDING: Final = {
     Kind.RESOLVED: "resolved",
     Kind.ENDED: "ended",
@@ -78,7 +80,8 @@ class Alert:
         since_ms: End of the first window beyond.
         at_ms: End of the window that made the last change.
         reason: Why it ended, where its state does not say it.
-        happened: Everything, oldest first.
+        happened: Everything, oldest first; behind the first one lacks what is `left_out`.
+        left_out: How many things are too many to be kept.
         taken_on: Who has acknowledged it last, and for how long; None for nobody.
         silences: Names of all that ever hid a message of it.
     """
@@ -96,6 +99,7 @@ class Alert:
     at_ms: int
     reason: str = ""
     happened: tuple[Happened, ...] = ()
+    left_out: int = 0
     taken_on: Acknowledgement | None = None
     silences: frozenset[str] = frozenset()
 
@@ -210,7 +214,7 @@ class Listing:
         if told.point is not None:
             point = told.point
             done = replace(done, value=point.value, low=point.low, high=point.high)
-        alert = replace(alert, seq=offset, at_ms=told.at_ms, happened=(*alert.happened, done))
+        alert = replace(_with(alert, offset, done), at_ms=told.at_ms)
         return self._put(_changed(alert, told))
 
     def _sent(self, offset: int, record: Delivery | Attempt) -> list[Alert]:
@@ -225,7 +229,7 @@ class Listing:
             tries=record.tries if isinstance(record, Delivery) else 1,
             why=record.why,
         )
-        return [self._put(replace(alert, seq=offset, happened=(*alert.happened, done)))]
+        return [self._put(_with(alert, offset, done))]
 
     def _acknowledged(self, offset: int, record: Acknowledgement) -> list[Alert]:
         alert = self.alert(record.tenant, record.alert)
@@ -234,8 +238,8 @@ class Listing:
         put = record.op == "put"
         kind = "acknowledged" if put else "given_back"
         done = Happened(kind, record.at_ms, by=record.by, note=record.note)
-        happened, taken_on = (*alert.happened, done), record if put else None
-        return [self._put(replace(alert, seq=offset, happened=happened, taken_on=taken_on))]
+        taken_on = record if put else None
+        return [self._put(replace(_with(alert, offset, done), taken_on=taken_on))]
 
     def _put(self, alert: Alert) -> Alert:
         ended = self._ended.setdefault(alert.tenant, OrderedDict())
@@ -280,4 +284,12 @@ def _silenced(alert: Alert, offset: int, at_ms: int, message: Message) -> Alert:
     """Return an alert after a message that was held back."""
     done = Happened("silenced", at_ms, note=", ".join(message.silences))
     silences = alert.silences | frozenset(message.silences)
-    return replace(alert, seq=offset, happened=(*alert.happened, done), silences=silences)
+    return replace(_with(alert, offset, done), silences=silences)
+
+
+def _with(alert: Alert, offset: int, done: Happened) -> Alert:
+    """Return an alert to which one thing more has happened, told by the record at an offset."""
+    happened, left_out = (*alert.happened, done), alert.left_out
+    if len(happened) > MAX_HAPPENED:
+        happened, left_out = (happened[0], *happened[2:]), left_out + 1
+    return replace(alert, seq=offset, happened=happened, left_out=left_out)

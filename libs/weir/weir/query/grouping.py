@@ -13,6 +13,8 @@ from weir.series import OTHER, decode_series, encode_series, fit, series_digest
 # metric, whose values nobody knows.
 Group = tuple[str | None, ...] | None
 REST: Group = None
+# Of a feed that is watched for days series come and go; to find one's group again is cheap.
+MOST_KNOWN = 100_000
 _K_TOTAL = 0
 _K_OTHER = 1
 
@@ -36,6 +38,8 @@ class Grouping:
         """Return whether a series is asked for, and its group."""
         found = self._known.get(text)
         if found is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
             found = self._known[text] = self._find(text)
         return found
 

@@ -99,13 +99,20 @@ class Windowed:
             if self._panes.pop(start_ms, None) is not None:
                 self._blocks.pop(self._number(start_ms), None)
                 self._capped = None
+        # One whose panes lost their last rows is left over: its panes go without a sign.
+        for number in [n for n in self._blocks if n < self._ends[0] - self._width]:
+            del self._blocks[number]
         ends, groups = set(self._ends), self.groups()
         for group in self._results.keys() - groups:
             del self._results[group]
             self._sliding.pop(group, None)
-        for results in self._results.values():
+        kept = [*self._results.values(), *(() if self._merged is None else (self._merged[2],))]
+        for results in kept:
             for end in results.keys() - ends:
                 del results[end]
+        if self._lacking is not None:
+            for number in self._lacking[1].keys() - self._blocks.keys():
+                del self._lacking[1][number]
         return True
 
     def _shape(self) -> tuple[object, ...]:
@@ -293,13 +300,14 @@ class Windowed:
         ]
 
     def _union_of(self, members: frozenset[Group]) -> Sliding:
-        join = self.reading.aggregate.join
+        # Nothing that holds `self`: a query that has been answered is freed at once.
+        join, blocks = self.reading.aggregate.join, self._blocks
 
         if self.reading.where:
             members -= {REST}
 
         def block(number: int) -> Part | None:
-            parts = self._blocks[number].parts if number in self._blocks else {}
+            parts = blocks[number].parts if number in blocks else {}
             return reduce(lambda one, group: joined(one, parts.get(group), join), members, None)
 
         return Sliding(self._width, block, join)
@@ -347,9 +355,10 @@ class Windowed:
     def _part(self, group: Group, end: int) -> Part | None:
         sliding = self._sliding.get(group)
         if sliding is None:
+            blocks = self._blocks
 
             def block(number: int) -> Part | None:
-                found = self._blocks.get(number)
+                found = blocks.get(number)
                 return None if found is None else found.parts.get(group)
 
             sliding = Sliding(self._width, block, self.reading.aggregate.join)

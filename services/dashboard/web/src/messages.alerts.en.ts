@@ -1,5 +1,6 @@
 /** The words of the page of alerts. */
 
+import { integer } from "./lib/numbers";
 import { plural } from "./lib/plural";
 
 export const alertWords = {
@@ -173,6 +174,7 @@ export const alertWords = {
     no_data: "No data: its state is kept",
     data: "Data again",
     other: (kind: string) => kind.replaceAll("_", " "),
+    leftOut: (n: number) => `${integer(n)} more, too many to be shown`,
     sent: "Sent to",
     refused: "Refused by",
     givenUp: "Given up on",

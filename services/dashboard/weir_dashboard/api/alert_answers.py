@@ -44,6 +44,7 @@ class Answers:
             **self._members(one),
             metric=rule.metric if rule is not None else "",
             happened=[_happened(happened) for happened in one.happened],
+            left_out=one.left_out,
         )
 
     def hidden_by(self, one: listing.Alert, silences: Sequence[Silence]) -> list[str]:

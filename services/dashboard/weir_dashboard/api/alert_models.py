@@ -61,10 +61,15 @@ class Alert(Told):
 
 
 class AlertDetail(Alert):
-    """One alert with all that happened to it, oldest first."""
+    """One alert with what happened to it, oldest first.
+
+    Of more than 1,000 things that is the first one and the newest: `left_out` says how many
+    are missing between them.
+    """
 
     metric: str
     happened: list[Happened]
+    left_out: int
 
 
 class RuleGroup(Told):

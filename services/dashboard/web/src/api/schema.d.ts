@@ -1141,7 +1141,10 @@ export interface components {
         };
         /**
          * AlertDetail
-         * @description One alert with all that happened to it, oldest first.
+         * @description One alert with what happened to it, oldest first.
+         *
+         *     Of more than 1,000 things that is the first one and the newest: `left_out` says how many
+         *     are missing between them.
          */
         AlertDetail: {
             ack: components["schemas"]["Acknowledged"] | null;
@@ -1161,6 +1164,8 @@ export interface components {
             labels: {
                 [key: string]: string | null;
             };
+            /** Left Out */
+            left_out: number;
             /** Limit */
             limit: number | number[] | null;
             /** Low */

@@ -249,7 +249,7 @@ describe("the time around an alert", () => {
 
 describe("what happened", () => {
   const of = (happened: Happened[], given: Partial<AlertDetail> = {}) =>
-    timelineOf({ ...alert("a"), metric: "lat", happened, ...given });
+    timelineOf({ ...alert("a"), metric: "lat", happened, left_out: 0, ...given });
 
   it("says a firing provisional until it was confirmed", () => {
     const firing = { kind: "firing", at_ms: 1, value: 617 };
@@ -268,6 +268,23 @@ describe("what happened", () => {
       { kind: "amended", at_ms: 3, value: 519 },
     ]);
     expect(entries[2]?.text).toBe("Amended by late events: p95 512 ms → 519 ms");
+  });
+
+  it("says how much is missing behind the first, and compares nothing across it", () => {
+    const entries = of(
+      [
+        { kind: "firing", at_ms: 1, value: 512 },
+        { kind: "amended", at_ms: 9, value: 519 },
+        { kind: "amended", at_ms: 10, value: 520 },
+      ],
+      { left_out: 1_234 },
+    );
+    expect(entries.slice(1).map(({ text }) => text)).toEqual([
+      "1,234 more, too many to be shown",
+      "Amended by late events: p95 519 ms",
+      "Amended by late events: p95 519 ms → 520 ms",
+    ]);
+    expect(of([{ kind: "firing", at_ms: 1, value: 512 }])).toHaveLength(1);
   });
 
   it("says between what an estimate lay, each time it was told", () => {

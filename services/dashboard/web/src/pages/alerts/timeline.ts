@@ -47,15 +47,17 @@ const SIGNS: ReadonlyMap<string, readonly [IconName, string]> = new Map<
 
 type Told = Pick<
   AlertDetail,
-  "happened" | "metric" | "aggregate" | "unit" | "limit" | "verdict" | "reason"
+  "happened" | "left_out" | "metric" | "aggregate" | "unit" | "limit" | "verdict" | "reason"
 >;
 
-/** Returns what happened, oldest first. */
+/** Returns what happened, oldest first; what is too much to be kept has one line. */
 export function timelineOf(alert: Told): readonly Entry[] {
   let before: Happened | null = null;
   const confirmedAt = alert.happened.findIndex((one) => one.kind === "confirmed");
   const wasProvisional = confirmedAt >= 0 || alert.verdict === "provisional";
-  return alert.happened.map((one, at): Entry => {
+  const entries = alert.happened.map((one, at): Entry => {
+    // What stood between the first and the second is not known.
+    if (at === 1 && alert.left_out) before = null;
     const [icon, tone] = SIGNS.get(one.kind) ?? ["more", "t3"];
     const open = confirmedAt < 0 || at < confirmedAt;
     const provisional = one.kind === "firing" && wasProvisional && open;
@@ -71,7 +73,19 @@ export function timelineOf(alert: Told): readonly Entry[] {
       provisional,
     };
   });
+  if (alert.left_out) entries.splice(1, 0, leftOut(alert.left_out, entries[1]?.atMs ?? 0));
+  return entries;
 }
+
+const leftOut = (n: number, atMs: number): Entry => ({
+  atMs,
+  icon: "more",
+  tone: "t3",
+  text: said.leftOut(n),
+  channel: null,
+  answer: "",
+  provisional: false,
+});
 
 function textOf(alert: Told, one: Happened, before: Happened | null): string {
   const value = estimateText(one, alert);
