@@ -140,7 +140,7 @@ class TestCanonical:
         other = {
             **PLAIN,
             "step": "1m",
-            "by": ["region", "route", "region"],
+            "by": ["route", "region", "route"],
             "where": [["route", "in", ["a", "b", None]], ["region", "=", "eu"]],
             "fill": "auto",
             "compare": [],
@@ -149,11 +149,18 @@ class TestCanonical:
 
     @pytest.mark.parametrize(
         "change",
-        [{"step": "2m"}, {"by": ["route"]}, {"aggregate": "p99"}, {"where": [["a", "=", None]]}],
+        [
+            {"step": "2m"},
+            {"by": ["route"]},
+            {"by": ["region", "route"]},
+            {"aggregate": "p99"},
+            {"where": [["a", "=", None]]},
+        ],
     )
     def test_meaning_does(self, change: dict[str, Any]) -> None:
-        """Queries that ask for something else have another form."""
-        assert canonical_key(parse_query({**PLAIN, **change})) != canonical_key(parse_query(PLAIN))
+        """Queries that ask for something else, or for values in another order, have another."""
+        plain = parse_query({**PLAIN, "by": ["route", "region"]})
+        assert canonical_key(parse_query({**PLAIN, **change})) != canonical_key(plain)
 
     def test_when_to_answer_is_no_part_of_it(self) -> None:
         """`after` says when to answer; what is answered is shared all the same."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import structlog
 from confluent_kafka import Producer
 from weir import names
-from weir.clock import SystemClock
+from weir.clock import ManualClock, SystemClock
 from weir.corrections import CorrectionRecord, Figures, encode, raw_texts
 from weir.frequent import Moved
 from weir.further import Last
@@ -18,6 +20,8 @@ from weir.kafka import Kafka
 from weir.rows import Row
 from weir.sketches import Bounded
 from weir_dashboard.app import build
+from weir_dashboard.live.client import Subscription
+from weir_dashboard.live.corrections import CorrectionFeeds
 from weir_dashboard.running import running as running_parts
 from weir_dashboard.settings import Settings
 from weir_dashboard.store import backwards, corrections, corrections_kept
@@ -158,6 +162,57 @@ class TestKept:
 def told(seq: int, record: CorrectionRecord) -> Record:
     """Return a record of the topic."""
     return Record(seq, record.key.encode(), encode(record), 0)
+
+
+class TestParts:
+    """One batch's corrections are read in several parts, and the hub ticks in between."""
+
+    @pytest.mark.parametrize("first", [10, 60])
+    def test_nothing_is_told_twice(self, first: int) -> None:
+        """Whichever of the two panes of one event comes first; what is whole is not held up."""
+        clock = ManualClock(START_S * 1000)
+        kept = Corrections(Kafka("127.0.0.1:1"), clock)
+        written: list[dict[str, Any]] = []
+        socket = SimpleNamespace(
+            write=lambda frame: written.append(json.loads(frame[frame.index(b"{") :]))
+        )
+        client: Any = SimpleNamespace(socket=socket, can_take=lambda _: True, wants=lambda *_: True)
+        subscription = Subscription(client, 1, "c1")
+        tell: Any = lambda found: map(Told, found)  # noqa: E731
+        feeds = CorrectionFeeds(kept, tell, lambda: True)
+        kept.listen(feeds.on_corrections)
+        feeds.join("default", subscription)
+
+        def comes(seq: int, record: CorrectionRecord) -> None:
+            kept.follower.next_offset = seq + 1
+            kept.take([told(seq, record)])
+            feeds.send(clock.monotonic_s())
+
+        clock.advance(1_000)
+        feeds.send(clock.monotonic_s())
+        before = correction()
+        comes(0, before)
+        comes(1, correction(batch=(one := before.batch + 1), res_s=first))
+        clock.advance(300)
+        comes(2, correction(batch=one, res_s=70 - first))
+        seen = [[item["res_s"] for item in frame["items"]] for frame in written]
+        assert seen == [[], [10]]
+        clock.advance(500)
+        feeds.send(clock.monotonic_s())
+        feeds.send(clock.monotonic_s() + 1)
+        seen = [[(item["res_s"], frame["seq"]) for item in frame["items"]] for frame in written]
+        assert seen == [[], [(10, 0)], [(10, 2)]]
+
+
+class Told:
+    """A correction as a subscriber is told of it."""
+
+    def __init__(self, of: Kept) -> None:
+        self._of = of
+
+    def model_dump(self, *, mode: str) -> dict[str, Any]:
+        """Return what the test looks at."""
+        return {"mode": mode, "res_s": self._of.record.res_s}
 
 
 class Panes:

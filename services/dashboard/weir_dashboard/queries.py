@@ -73,10 +73,11 @@ class Queries:
             NewerFormatError: If a newer release wrote definitions.
         """
         self._catalog.folded.newer.check()
-        query = parse_query(asked)
-        question = Question(self, tenant, query, pool)
+        # Who asks for the same in other words is given the same, whoever asked first.
+        form = canonical(parse_query(asked))
+        question = Question(self, tenant, parse_query(form), pool)
         question.plan()
-        return question, canonical(query)
+        return question, form
 
     def facts(self) -> Facts:
         """Return how far counting has come now."""

@@ -31,6 +31,11 @@ class Source(Protocol):
         """The place of the newest."""
         ...
 
+    @property
+    def whole_seq(self) -> int:
+        """The place up to which all that each batch changed is there."""
+        ...
+
     def newest(self, tenant: str, metric: str | None = None, *, after: int = -1) -> Sequence[Kept]:
         """Return those of a tenant beyond a place, the newest first."""
         ...
@@ -84,25 +89,28 @@ class CorrectionFeeds:
 
     def _send(self, tenant: str, now_s: float) -> bool:
         """Return whether somebody lacks something still."""
-        seq, held_back = self._source.seq, False
+        seq, whole = self._source.seq, self._source.whole_seq
+        held_back = whole < seq
         made: dict[int, bytes] = {}
         for subscription in self._followers.get(tenant, ()):
             client, known = subscription.client, subscription.last_sent_rev
             if known is None or known > seq:
                 # From now on; above the newest it knows another log.
                 known = subscription.last_sent_rev = seq
-            if known == seq and subscription.sent_s:
+            upto = max(known, whole)
+            if known == upto and subscription.sent_s:
                 continue
             if not client.can_take(now_s) or not client.wants(subscription, now_s):
                 held_back = True
                 continue
             if known not in made:
-                made[known] = self._frame(tenant, subscription.key, known, seq)
+                made[known] = self._frame(tenant, subscription.key, known, upto)
             client.socket.write(made[known])
-            subscription.last_sent_rev, subscription.sent_s = seq, now_s
+            subscription.last_sent_rev, subscription.sent_s = upto, now_s
         return held_back
 
-    def _frame(self, tenant: str, key: str, known: int, seq: int) -> bytes:
-        found = finest(self._source.newest(tenant, after=known))
+    def _frame(self, tenant: str, key: str, known: int, upto: int) -> bytes:
+        newer = self._source.newest(tenant, after=known)
+        found = finest([one for one in newer if one.seq <= upto])
         items = [one.model_dump(mode="json") for one in self._tell(found[:MOST_OF_A_FRAME])]
-        return frames.frame("correction", key=key, seq=seq, of=len(found), items=items)
+        return frames.frame("correction", key=key, seq=upto, of=len(found), items=items)

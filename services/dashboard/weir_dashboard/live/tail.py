@@ -1,14 +1,15 @@
 """The live tail: sampled events as ingest copied them, with what became of them.
 
 One reader a tenant, only while somebody watches. A frame is built once for all who
-filter alike. Nothing is queued: who is slow misses events of a sample.
+filter alike. Events are not queued: who is slow misses some of a sample. What became of those
+that were shown is told later to who pauses or is slow: it stands beside them on a screen.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ IDLE_S = 30.0
 READ_COUNT = 50
 # Events whose fate may still come, and fates whose event may still come.
 REMEMBERED = 5_000
+# Fates that one who pauses is told later: more events than a screen holds.
+OWED = 500
 Place = tuple[int, int]
 
 log = structlog.get_logger()
@@ -40,13 +43,19 @@ log = structlog.get_logger()
 
 @dataclass(eq=False)
 class TailFeed:
-    """The tail of one tenant through one filter."""
+    """The tail of one tenant through one filter.
+
+    Attributes:
+        shown: Events whose fate is to be told -> their ids.
+        owed: Who could not be told some fates -> these.
+    """
 
     key: str
     tenant: str
     filter: Filter
     subscriptions: set[Subscription] = field(default_factory=set)
     shown: OrderedDict[Place, str] = field(default_factory=OrderedDict)
+    owed: dict[Subscription, deque[dict[str, Any]]] = field(default_factory=dict)
     _of: int = 0
     _allowance: float = EVENTS_PER_S
     _at_s: float = 0.0
@@ -106,6 +115,7 @@ class Tails:
         if feed is None:
             return
         feed.subscriptions.discard(subscription)
+        feed.owed.pop(subscription, None)
         if feed.subscriptions:
             return
         del self._feeds[feed.key]
@@ -178,15 +188,24 @@ class Tails:
 
     def _send(self, feed: TailFeed, events: list[Event]) -> None:
         fates = self._due_fates(feed)
-        if not events and not fates:
-            return
-        body = frames.frame(
-            "tail", key=feed.key, shown=len(events), of=feed.counted(), events=events, fates=fates
-        )
+        is_new = bool(events or fates)
+        of = feed.counted() if is_new else 0
+
+        def frame(told: list[dict[str, Any]]) -> bytes:
+            return frames.frame(
+                "tail", key=feed.key, shown=len(events), of=of, events=events, fates=told
+            )
+
+        body = frame(fates) if is_new else b""
         now_s = asyncio.get_running_loop().time()
         for subscription in feed.subscriptions:
             client = subscription.client
-            if client.hz > 0 and client.can_take(now_s):
+            if client.hz == 0 or not client.can_take(now_s):
+                if fates:
+                    feed.owed.setdefault(subscription, deque(maxlen=OWED)).extend(fates)
+            elif owed := feed.owed.pop(subscription, None):
+                client.socket.write(frame([*owed, *fates]))
+            elif is_new:
                 client.socket.write(body)
 
     def _due_fates(self, feed: TailFeed) -> list[dict[str, Any]]:

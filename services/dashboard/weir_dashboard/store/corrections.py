@@ -23,6 +23,8 @@ from weir_dashboard.store.corrections_kept import Kept, KeptCorrections
 
 FOLLOWED_FROM = 50_000
 MOST_READ_BACK = 10_000_000
+# What one batch changed is sent at once and may be read in several parts.
+WHOLE_AFTER_S = 0.5
 
 log = structlog.get_logger()
 
@@ -41,11 +43,24 @@ class Corrections:
         self._backwards = Backwards(kafka, clock, names.CORRECTIONS)
         self._kept = KeptCorrections()
         self._listeners: list[Callable[[set[str]], None]] = []
+        self._clock = clock
+        self._batch: tuple[int, int] | None = None
+        self._before_batch, self._came_s = -1, -WHOLE_AFTER_S
 
     @property
     def seq(self) -> int:
         """The offset of the newest record; -1 before the first."""
         return self.follower.next_offset - 1
+
+    @property
+    def whole_seq(self) -> int:
+        """The offset up to which all that each batch changed is there.
+
+        Of the newest batch that is taken to be so once nothing has come for a while: that a pane
+        of ten seconds says what one of a minute says again is seen of both together.
+        """
+        is_whole = self._clock.monotonic_s() - self._came_s >= WHOLE_AFTER_S
+        return self.seq if is_whole else self._before_batch
 
     def listen(self, listener: Callable[[set[str]], None]) -> None:
         """Call `listener` with the tenants that have new ones, after each reading."""
@@ -71,7 +86,14 @@ class Corrections:
 
     def take(self, records: list[Record]) -> None:
         """Take the next records of the topic; of copies the first is kept."""
-        tenants = {one.record.tenant for one in self._decoded(records) if self._kept.add(one)}
+        found = self._decoded(records)
+        for one in found:
+            batch = (one.record.epoch, one.record.batch)
+            if batch != self._batch:
+                self._batch, self._before_batch = batch, one.seq - 1
+        if found:
+            self._came_s = self._clock.monotonic_s()
+        tenants = {one.record.tenant for one in found if self._kept.add(one)}
         for listener in self._listeners if tenants else ():
             listener(tenants)
 
