@@ -96,10 +96,9 @@ class TestWithout:
         kept = [item for item in listed if item.text not in gone]
         found = top_of(texts_union([after]), 99)
         assert after.events == before.events
-        assert [item.text for item in found.items] == [item.text for item in kept]
-        if kept:
-            assert list(found.items) == kept
+        assert list(found.items) == kept
         assert (after is before) == (len(kept) == len(listed))
+        assert found.unlisted >= max((tally[text] for text in gone), default=0)
 
     def test_it_can_be_merged_on(self) -> None:
         """What is counted later is added to what was left."""
@@ -108,8 +107,25 @@ class TestWithout:
 
         assert both is not None
         assert both.events == 15
-        named = [(i.text, i.events) for i in top_of(texts_union([both]), 9).items]
-        assert named == [("a", 7), ("d", 4), ("c", 1)]
+        found = top_of(texts_union([both]), 9)
+        assert [(i.text, i.events) for i in found.items] == [("a", 7), ("d", 4), ("c", 1)]
+        assert found.unlisted == 3
+
+    def test_what_is_taken_out_is_told_as_not_listed(self) -> None:
+        """That nothing else came would be wrong; one after another and together it is one sum."""
+        before = counted({"anna": 500, "b": 60, "c": 40, "d": 30})
+        one = without(without(before, {"anna"}.__contains__), {"c"}.__contains__)
+        both = without(before, {"anna", "c"}.__contains__)
+        listed = (("b", 60, 60, 60), ("d", 30, 30, 30))
+        for left in (one, both):
+            assert top_of(texts_union([left]), 9) == (listed, 540)
+            assert b"anna" not in left.sketch
+        assert without(both, {"anna", "c"}.__contains__) is both
+        merged = merge_top([one, both])
+        assert merged is not None
+        assert top_of(texts_union([merged]), 1) == ((("b", 120, 120, 120),), 1_080)
+        nothing = without(counted({"anna": 5}), {"anna"}.__contains__)
+        assert top_of(texts_union([nothing]), 9) == ((), 5)
 
 
 class TestMoved:

@@ -27,6 +27,8 @@ _LOAD: Final = 0.75
 _LONGS: Final = 0x3F
 # Longer than the engine lets any text be.
 _NEVER_COUNTED: Final = "\0" * 300
+# What stands in place of all texts that were taken out of a sketch.
+_TAKEN_OUT: Final = "\1" * 300
 
 
 class Texts(NamedTuple):
@@ -136,8 +138,9 @@ _ITEMS: Final = struct.Struct("<I")
 def without(texts: Texts, is_gone: Callable[[str], bool]) -> Texts:
     """Return a sketch that names some texts no more.
 
-    How many texts there were stays, and so do the bounds of all others; of a list of which
-    nothing is left a merge knows no more than that number. The libraries take
+    How many texts there were stays, and so do the bounds of all others. One counter without a
+    name has what those that are gone had together, so that what is not listed is told to have
+    come as often. The libraries take
     no text out; the serialised form, which is theirs (`frequent_items_sketch`, version 1 of
     its format, with strings as lengths and UTF-8), is a list of counters and one of texts.
 
@@ -153,17 +156,22 @@ def without(texts: Texts, is_gone: Callable[[str], bool]) -> Texts:
     (number,) = _ITEMS.unpack_from(texts.sketch, _COUNTERS)
     counters = struct.unpack_from(f"<{number}Q", texts.sketch, _PREAMBLE)
     kept: list[tuple[int, bytes]] = []
+    nameless, was_nameless = 0, 0
     at = _PREAMBLE + 8 * number
     for counter in counters:
         (length,) = _ITEMS.unpack_from(texts.sketch, at)
         begin, at = at, at + _ITEMS.size + length
         text = texts.sketch[begin + _ITEMS.size : at].decode(errors="replace")
-        if not is_gone(text):
+        if text == _TAKEN_OUT:
+            was_nameless = counter
+        elif is_gone(text):
+            nameless += counter
+        else:
             kept.append((counter, texts.sketch[begin:at]))
-    if len(kept) == number:
+    if not nameless:
         return texts
-    if not kept:
-        return Texts(texts.events, b"")
+    told = _TAKEN_OUT.encode()
+    kept.append((nameless + was_nameless, _ITEMS.pack(len(told)) + told))
     head = bytearray(texts.sketch[:_PREAMBLE])
     _ITEMS.pack_into(head, _COUNTERS, len(kept))
     numbers = struct.pack(f"<{len(kept)}Q", *(counter for counter, _text in kept))
@@ -220,9 +228,11 @@ def top_of(texts: OpenTexts, n: int) -> Top:
         return Top((), texts.events)
     lost = texts.events - sketch.total_weight
     found = sketch.get_frequent_items(ds.frequent_items_error_type.NO_FALSE_NEGATIVES, 0)
-    counted = (Counted(text, events, low, high + lost) for text, events, low, high in found)
-    items = sorted(counted, key=lambda item: (-item.events, item.text))
+    counted = [Counted(text, events, low, high + lost) for text, events, low, high in found]
+    named = (item for item in counted if item.text != _TAKEN_OUT)
+    items = sorted(named, key=lambda item: (-item.events, item.text))
     # What a text came at most that has no counter.
     error = sketch.get_upper_bound(_NEVER_COUNTED) + lost
-    next_high = max((item.high for item in items[n:]), default=0)
+    unnamed = (item.high for item in counted if item.text == _TAKEN_OUT)
+    next_high = max((*unnamed, *(item.high for item in items[n:])), default=0)
     return Top(tuple(items[:n]), max(error, next_high))

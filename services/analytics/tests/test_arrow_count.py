@@ -184,7 +184,9 @@ def test_what_one_metric_is_strict_about_is_late_in_no_other(
     values = [event(f"e{i}", NOW_MS - i * 500, tenant=t) for i in range(40) for t in ("a", "z")]
     counted = [Counted(Version(1, "a", "strict", ((1, 3_600),)), metric())]
     counted += [
-        Counted(Version(vid, tenant, "m", ((10, 3_600),), lateness_s=60), metric(by=["data.k"]))
+        Counted(
+            Version(vid, tenant, "m", ((10, 3_600),), lateness_ms=60_000), metric(by=["data.k"])
+        )
         for vid, tenant in enumerate(("a", "z") * 10, 2)
     ]
     plan = make_plan(counted, (HORIZONS,))

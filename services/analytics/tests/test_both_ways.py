@@ -170,7 +170,7 @@ def counted(rng: random.Random, log: Log) -> list[Counted]:
         ("zeta", metric(events={"type": ["shop.*", "t"]}, by=["data.k", "subject"]), {}),
         ("zeta", metric(events={"type": "*"}, by=["data.k", COMPUTED, "data.x as n"]), {}),
         ("acme", metric(**short, **by_k), {"cut_until": cut}),
-        ("acme", metric(**short, **by_k), {"cut_from": cut, "lateness_s": 60}),
+        ("acme", metric(**short, **by_k), {"cut_from": cut, "lateness_ms": 60_000}),
         ("default", metric(events={"type": "*"}, by=["source"]), {}),
     ]
     return [

@@ -28,7 +28,7 @@ from weir.definitions.records import (
 from weir.lanes import Slice
 from weir.rows import Row
 from weir_analytics.panes.activation import counting
-from weir_analytics.panes.commit_job import CommitJob, Limits, Pane, Part
+from weir_analytics.panes.commit_job import CommitJob, Limits, Pane, Part, Untold
 from weir_analytics.panes.lane_book import LaneBook
 from weir_analytics.panes.recovery import Shards
 from weir_analytics.panes.store import ShardStore
@@ -180,6 +180,32 @@ class TestFailover:
         filled = [(lane, world.vid)] if kind == "backfill" else []
         assert world.book.filled(world.fold) == filled
         assert world.book.untold(world.fold) == ()
+
+
+@pytest.mark.redis
+@pytest.mark.parametrize("kind", ["backfill", "rebuild"])
+def test_what_the_newest_record_tells_to_be_under_way_is_so_in_the_next_life(
+    world: World, kind: str
+) -> None:
+    """Its last slice was counted, and no record has told that: readers have seen nothing of it."""
+    lane = world.lane(kind)
+    world.slice()
+    told = {one.lane for one in world.book.progress(world.fold)}
+    assert told == {lane.offset}
+    world.slice()
+
+    world.book = LaneBook(world.shards, LOG)
+    world.book.doubt(told)
+    shard = Untold(0, world.vid if kind == "backfill" else None, None)
+    assert [one._replace(before_ms=None) for one in world.book.untold(world.fold)] == [shard]
+    assert world.under_way() == [(100, 100)]
+    assert world.book.next(world.fold, 50) is None
+    world.live()
+    assert (world.book.untold(world.fold), world.under_way()) == ((), [])
+
+    world.book = LaneBook(world.shards, LOG)
+    world.book.doubt(())
+    assert world.book.untold(world.fold) == ()
 
 
 @pytest.mark.redis

@@ -117,7 +117,7 @@ class TestSenders:
         )
         open_shards(redis_url, batch)
         versions = [
-            Version(vid, tenant, "m", ((res_s, 90 * 86_400),), lateness_s=lateness_s)
+            Version(vid, tenant, "m", ((res_s, 90 * 86_400),), lateness_ms=lateness_s * 1000)
             for vid, tenant, res_s, lateness_s in (
                 (1, "acme", 10, 70),
                 (2, "acme", 60, 61),
@@ -159,7 +159,7 @@ class TestSenders:
         chosen = metric(by=["data.k"], where="data.x > 3", value="data.y")
         # In the second one's panes nothing is late.
         versions = [
-            Version(vid, "acme", "m", ((10, 90 * 86_400),), lateness_s=lateness_s)
+            Version(vid, "acme", "m", ((10, 90 * 86_400),), lateness_ms=lateness_s * 1000)
             for vid, lateness_s in ((1, 30), (2, HOUR // 1000))
         ]
         plan = make_plan([Counted(version, chosen) for version in versions], (HORIZONS,))

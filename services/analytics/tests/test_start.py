@@ -29,7 +29,7 @@ from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.plans import Plans
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.shard_wire import StoreError
-from weir_analytics.panes.start import Footing, OwnStart, Stores, processed_through
+from weir_analytics.panes.start import Footing, OwnStart, Stores, newest_record
 from weir_analytics.panes.stream import BatchStream
 from weir_analytics.panes.writer import commit, store
 from weir_analytics.settings import Settings
@@ -326,7 +326,7 @@ class TestPassword:
         footing = locked.start()
         batch = a_batch(locked.settings, footing)
 
-        assert processed_through(locked.settings) == 0
+        assert newest_record(locked.settings) is None
         assert commit(0, [], batch, {}).verdict is Verdict.DONE
         with pytest.raises(AuthenticationError):
             commit(0, [], replace(batch, secrets_dir=None), {})

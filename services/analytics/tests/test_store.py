@@ -334,7 +334,7 @@ class TestOutbox:
 
     def test_a_late_part_makes_a_correction(self, client: redis.Redis, shard: ShardStore) -> None:
         """A change to a final pane says what it was and what it is."""
-        limits = {VID: Limits({60: 86_400}, lateness_s=30)}
+        limits = {VID: Limits({60: 86_400}, lateness_ms=30_000)}
         final_ms = (START_S + 90) * 1000
         shard.commit(job(0, 1, limits=limits, final_through_ms=final_ms - 1), [part(value=2.0)])
         shard.commit(job(1, 2, limits=limits, final_through_ms=final_ms), [part(value=3.0)])

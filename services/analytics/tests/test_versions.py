@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +25,7 @@ from weir.definitions.records import (
 )
 from weir.lanes import counted_lanes, filled_by, is_done, places
 from weir_analytics.panes.activation import (
+    awaited,
     counting,
     is_over,
     lanes_to_open,
@@ -42,6 +45,7 @@ from weir_analytics.panes.versions import (
     versions_from_json,
     versions_to_json,
 )
+from weir_analytics.panes.writer import limits_of
 from weir_reading.catalog import Catalog
 from weir_reading.served import served
 
@@ -51,9 +55,9 @@ def version(**members: object) -> Version:
     return Version(7, "acme", "m", ((10, 3_600), (60, 86_400)), **members)  # type: ignore[arg-type]
 
 
-def final_at(final_through_ms: int, lateness_s: int) -> CommitJob:
+def final_at(final_through_ms: int, lateness_ms: int) -> CommitJob:
     """Return a commit of `version` whose batch begins when all before an instant was counted."""
-    limits = {7: Limits({10: 3_600, 60: 86_400}, lateness_s=lateness_s)}
+    limits = {7: Limits({10: 3_600, 60: 86_400}, lateness_ms=lateness_ms)}
     fence = Fence(1, "d")
     return CommitJob(0, 1, fence, 1, 1, "t", {}, {}, limits, final_through_ms=final_through_ms)
 
@@ -61,22 +65,37 @@ def final_at(final_through_ms: int, lateness_s: int) -> CommitJob:
 class TestLate:
     @given(
         at_ms=st.integers(-200_000, 200_000),
-        lateness_s=st.integers(0, 90),
+        lateness_ms=st.integers(0, 90_000),
         final_through_ms=st.integers(0, 200_000),
     )
     def test_an_event_is_late_if_its_finest_pane_was_final(
-        self, at_ms: int, lateness_s: int, final_through_ms: int
+        self, at_ms: int, lateness_ms: int, final_through_ms: int
     ) -> None:
         """As the shard decides what is a correction; and a longer pane is final no earlier."""
-        job = final_at(final_through_ms, lateness_s)
+        job = final_at(final_through_ms, lateness_ms)
         fine, long = (
             is_corrected(Pane(7, res_s, at_ms // 1000 // res_s * res_s), job, UntoldPanes(()))
             for res_s in (10, 60)
         )
 
-        before_ms = version(lateness_s=lateness_s).late_before_ms(final_through_ms)
+        before_ms = version(lateness_ms=lateness_ms).late_before_ms(final_through_ms)
         assert (at_ms < before_ms, at_ms // 1000 // 10 * 10_000 < before_ms) == (fine, fine)
         assert fine or not long
+
+    @pytest.mark.parametrize(("through_ms", "is_final"), [(11_499, False), (11_500, True)])
+    def test_to_the_millisecond_as_readers_say(self, *, through_ms: int, is_final: bool) -> None:
+        """What is shown as provisional is no correction, nor is a change of what is final none."""
+        fold = Definitions()
+        text = f"{TEXT}\nallowed_lateness: 1500ms"
+        record = put_record(Edit("acme", "metric", "m", None, "test", 0), text)
+        assert fold.apply(0, record.key, record.value) is not None
+        (counted,) = awaited(fold)
+        version, lateness_ms = counted.version, counted.metric.lateness_ms
+        limits = {7: limits_of(version)}
+        job = replace(final_at(through_ms, 0), limits=limits)
+        assert is_corrected(Pane(7, 10, 0), job, UntoldPanes(())) is is_final
+        assert (through_ms - lateness_ms >= 10_000) is is_final
+        assert (version.late_before_ms(through_ms) > 0) is is_final
 
     def test_a_tenant_is_late_by_its_own_versions(self) -> None:
         """By the one that is final first, and the shortest panes; those of the system are no ones'.
@@ -85,9 +104,9 @@ class TestLate:
         """
         versions = [
             *versions_from_json("[]").values(),
-            Version(1, "a", "fine", ((1, 3_600),), lateness_s=300),
+            Version(1, "a", "fine", ((1, 3_600),), lateness_ms=300_000),
             Version(2, "a", "strict", ((60, 3_600),)),
-            Version(3, "b", "m", ((10, 3_600),), lateness_s=15),
+            Version(3, "b", "m", ((10, 3_600),), lateness_ms=15_000),
         ]
         found = late_panes(versions, 599_999)
         assert found == {"a": LatePanes(1, 540_000), "b": LatePanes(10, 580_000)}

@@ -494,7 +494,9 @@ class TestLive:
             client.say("pace", hz=0)
             client.say("subscribe", id=9, to="pipeline")
             client.hear("subscribed")  # so the pace before it is known
-            panes.publish(*(correction(metric, start_s=START_S + 10 * n) for n in range(230)))
+            one = correction(metric).batch
+            starts_s = (START_S + 10 * n for n in range(230))
+            panes.publish(*(correction(metric, batch=one, start_s=at) for at in starts_s))
             client.say("pace", hz=4)
             frame = client.hear("correction")
 

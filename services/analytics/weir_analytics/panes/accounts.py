@@ -121,7 +121,7 @@ def account_rows(also: Mapping[str, str], late_start: Column | None = None) -> l
     ]
 
 
-def late_start(finest_s: int, lateness_s: int) -> Column:
+def late_start(finest_s: int, lateness_ms: int) -> Column:
     """Return where the finest pane of an event starts, if the event may be late; else null.
 
     Every event that changes a pane which was final has one: a batch is told that a pane
@@ -131,10 +131,11 @@ def late_start(finest_s: int, lateness_s: int) -> Column:
 
     Args:
         finest_s: Length of the shortest panes of all metrics, whose starts are a column.
-        lateness_s: The least lateness that a metric allows.
+        lateness_ms: The least lateness that a metric allows.
     """
-    start, final_s = F.col(f"start_{finest_s}"), finest_s + lateness_s
-    return F.when(F.col("received_ms") >= (start + final_s) * 1000, start)
+    start = F.col(f"start_{finest_s}")
+    final_ms = (start + finest_s) * 1000 + lateness_ms
+    return F.when(F.col("received_ms") >= final_ms, start)
 
 
 def _lateness_bucket() -> Column:

@@ -193,7 +193,7 @@ def _unbound(named: Activation | Definition, metric: Metric) -> Version:
         name=named.name,
         keeps=keeps_of(metric),
         max_series=metric.max_series,
-        lateness_s=metric.lateness_ms // 1000,
+        lateness_ms=metric.lateness_ms,
         sketched=estimated(metric.aggregates),
     )
 

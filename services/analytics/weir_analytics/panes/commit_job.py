@@ -92,7 +92,7 @@ class Limits:
     Attributes:
         keep_s: By resolution, how long a pane is kept after its end.
         max_series: How many series of a pane have a row of their own, over all shards.
-        lateness_s: Allowed lateness: a pane is final that long after its end.
+        lateness_ms: Allowed lateness: a pane is final that long after its end.
         by_owner: Whether `max_series` is of each tenant, the first value of a series.
         listed: Whether each tenant's series are listed, so that its rows can be read alone.
         sketched: Aggregates that sketches answer, by the names they are asked by: a
@@ -102,7 +102,7 @@ class Limits:
 
     keep_s: Mapping[int, int]
     max_series: int = 1000
-    lateness_s: int = 0
+    lateness_ms: int = 0
     by_owner: bool = False
     listed: bool = False
     sketched: tuple[str, ...] = ()

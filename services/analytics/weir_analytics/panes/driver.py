@@ -238,6 +238,7 @@ class Driver:
             gate=ahead,
             repeats=self._repeats,
         )
+        book.doubt(footing.told)
         cycle.recounted = book.untold(stores.definitions.fold)
         for level in footing.levels:
             self._level(cycle, level)

@@ -94,6 +94,17 @@ class LaneBook:
                 self._at[lane.offset] = places(lane, marks)
         return [lane for lane in lanes if lane.offset in self._unsure or self._goes_on(lane)]
 
+    def doubt(self, told: Iterable[int]) -> None:
+        """Let lanes that readers were told to be under way be so until a live commit confirms them.
+
+        The life before may have counted the last slice of one, and have ended before any record
+        told that it is done: readers have seen none of its panes.
+
+        Args:
+            told: Their names, by the newest batch record.
+        """
+        self._unsure.update(told)
+
     def confirm(self, definitions: Definitions) -> None:
         """Read again where lanes stand that have come to their end; one that stands behind goes on.
 

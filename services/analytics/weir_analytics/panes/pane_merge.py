@@ -206,8 +206,8 @@ def is_corrected(pane: Pane, job: CommitJob, untold: UntoldPanes) -> bool:
 def _was_final(pane: Pane, job: CommitJob) -> bool:
     if job.final_through_ms is None or pane.vid < 0:
         return False
-    end_s = pane.start_s + pane.res_s + job.limits[pane.vid].lateness_s
-    return end_s * 1000 <= job.final_through_ms
+    end_ms = (pane.start_s + pane.res_s) * 1000
+    return end_ms + job.limits[pane.vid].lateness_ms <= job.final_through_ms
 
 
 def corrections_of(

@@ -187,7 +187,7 @@ def _late_start(counted: Sequence[Counted]) -> Column | None:
     versions = [one.version for one in counted]
     if not versions:
         return None
-    return late_start(min(v.finest_s for v in versions), min(v.lateness_s for v in versions))
+    return late_start(min(v.finest_s for v in versions), min(v.lateness_ms for v in versions))
 
 
 class _Read:

@@ -83,6 +83,7 @@ class Footing:
             that is (`Changes.leave_out`).
         lost: Holes of the log that this process has given up.
         cut_epoch: The epoch that began when the log had lost its end; 0: it never has.
+        told: The lanes, by name, that readers were last told to be under way.
     """
 
     fence: Fence
@@ -96,6 +97,7 @@ class Footing:
     may_activate_from: Offsets
     lost: tuple[Hole, ...] = ()
     cut_epoch: int = 0
+    told: frozenset[int] = frozenset()
 
 
 class Counts(NamedTuple):
@@ -239,10 +241,13 @@ def take_over(
     if recovery.verdict is Verdict.FOREIGN or recovery.target is None:
         raise VerdictError(Verdict.FOREIGN, recovery.reason)
     note(recovery.verdict)
+    newest = newest_record(settings)
     if recovery.new_epoch:
         fence = start.new_epoch(recovery, bounds, fence)
     if not recovery.keep_checkpoint:
         checkpoint.set_aside(settings.checkpoint_dir, str(fence.fence))
+    # Within an epoch processed-through never falls.
+    through_ms = newest.processed_through_ms if newest and not recovery.new_epoch else 0
     return Footing(
         fence=fence,
         epoch=start.epoch,
@@ -252,9 +257,10 @@ def take_over(
         copies=not recovery.keep_checkpoint,
         empty=not any(recovery.target.values()),
         may_activate_from=activation_floor(bounds.end, first_start=before is None),
-        through_ms=0 if recovery.new_epoch else processed_through(settings),
+        through_ms=through_ms,
         lost=lost,
         cut_epoch=max((cut.epoch for cut in stores.definitions.fold.cuts(events_id)), default=0),
+        told=frozenset(one.lane for one in newest.lanes) if newest else frozenset(),
     )
 
 
@@ -484,17 +490,39 @@ class _Start:
 
     def _incomplete_before_ms(self, recovery: Recovery, bounds: LogBounds) -> int:
         if not recovery.gaps and not recovery.given_up:
-            return 0
+            behind = (*recovery.levels, *recovery.bridges)
+            is_known = all(self._has_a_horizon_before(level, bounds) for level in behind)
+            return 0 if is_known else self._complete_from_ms(bounds.start, bounds.end)
         if recovery.given_up:
             # When the last of it was received nobody can ask any more; until now at most.
             return incomplete_before_ms(self.clock.now_ms(), self._horizon_ms())
         return self._complete_from_ms(bounds.start, bounds.end)
 
+    def _has_a_horizon_before(self, level: Level, bounds: LogBounds) -> bool:
+        """Tell whether the log has all that a shard's range may repeat.
 
-def processed_through(settings: Settings) -> int:
-    """Return what the newest batch record says: within an epoch it never falls."""
+        A shard that was put back to almost as long ago as the log reaches counts a repeat of what
+        retention has taken since.
+        """
+        horizon_ms = self._horizon_ms()
+        for partition, first in bounds.start.items():
+            begin = level.read_from.get(partition, 0)
+            if not first or begin >= level.to_offsets.get(partition, 0):
+                continue
+            try:
+                oldest_ms = self.log.received_ms(partition, first)
+                if self.log.received_ms(partition, begin) - oldest_ms < horizon_ms:
+                    return False
+            except (KafkaException, TimeoutError) as error:
+                LOG.warning("old_log_not_read", what="start", error=first_line(error))
+                return False
+        return True
+
+
+def newest_record(settings: Settings) -> BatchRecord | None:
+    """Return the newest batch record, which readers go by; None before the first of an epoch."""
     client = open_client(settings, TIMEOUT_S)
     newest = client.xrevrange(names.BATCHES, count=1)
     client.close()
     last = decode(newest[0][1][FIELD]) if newest else None
-    return last.processed_through_ms if isinstance(last, BatchRecord) else 0
+    return last if isinstance(last, BatchRecord) else None

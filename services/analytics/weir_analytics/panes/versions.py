@@ -54,7 +54,7 @@ class Version:
         cut_until: By resolution, the first pane that is its successor's; others: none.
         cut_until_at: The same for that cut.
         max_series: Most series of a pane with rows of their own.
-        lateness_s: Allowed lateness: a pane is final that long after its end.
+        lateness_ms: Allowed lateness: a pane is final that long after its end.
         by_owner: Whether `max_series` is of each tenant, the first value of a series.
         listed: Whether each tenant's series are listed, so that its rows can be read alone.
         sketched: Aggregates that sketches answer, by the names they are asked by.
@@ -73,7 +73,7 @@ class Version:
     cut_until: Cuts = field(default_factory=dict)
     cut_until_at: Offsets = field(default_factory=dict)
     max_series: int = 1_000
-    lateness_s: int = 0
+    lateness_ms: int = 0
     by_owner: bool = False
     listed: bool = False
     sketched: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ class Version:
             final_through_ms: Up to where all was counted; see `pane_merge.is_corrected`.
         """
         finest_ms = self.finest_s * 1000
-        return (final_through_ms - self.lateness_s * 1000) // finest_ms * finest_ms
+        return (final_through_ms - self.lateness_ms) // finest_ms * finest_ms
 
     def owns(self, res_s: int, pane_s: int) -> bool:
         """Tell whether a pane lies between the cuts of this version."""

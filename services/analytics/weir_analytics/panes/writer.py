@@ -210,7 +210,7 @@ def limits_of(version: Version) -> Limits:
     return Limits(
         keep_s=dict(version.keeps),
         max_series=version.max_series,
-        lateness_s=version.lateness_s,
+        lateness_ms=version.lateness_ms,
         by_owner=version.by_owner,
         listed=version.listed,
         sketched=version.sketched,

@@ -98,7 +98,8 @@ class CorrectionFeeds:
                 # From now on; above the newest it knows another log.
                 known = subscription.last_sent_rev = seq
             upto = max(known, whole)
-            if known == upto and subscription.sent_s:
+            # The first frame comes at once, unless what it is to tell is not all there yet.
+            if known == upto and (subscription.sent_s or known < seq):
                 continue
             if not client.can_take(now_s) or not client.wants(subscription, now_s):
                 held_back = True
