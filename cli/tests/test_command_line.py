@@ -126,7 +126,7 @@ def test_an_answer_as_a_table() -> None:
         "2027-01-15 08:00:10Z  -        -      -    -     -       incomplete",
     ]
     assert lines_of({"series": [], "t_ms": []}) == [
-        "no series: no event of this metric in that time"
+        "no series: nothing of this metric is counted in that time"
     ]
 
 

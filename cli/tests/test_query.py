@@ -108,6 +108,7 @@ class TestTable:
             (9_007_199_254_740_991.0, "9007199254740991"),
             (1e16, "1e+16"),
             (-3.0, "-3"),
+            (-0.0, "0"),
             (None, "-"),
         ],
     )
@@ -116,6 +117,25 @@ class TestTable:
         ends: dict[str, Any] = {name: [value] for name in ("value", "low", "high")}
         *_, line = lines_of(answer(series(**ends, count=[1_234_567])))
         assert line.split()[2:] == [shown, shown, shown, "1234567", "final"]
+
+    @pytest.mark.parametrize(
+        ("more", "told"),
+        [
+            ({}, "no series: nothing of this metric is counted in that time"),
+            (
+                {"fresh": {"status": "rebuilding"}},
+                "no series yet: the numbers are being counted again",
+            ),
+            (
+                {"notes": [{"code": "capped", "message": "more series than it keeps"}]},
+                "no series: those of that time are not known one by one, since the metric is "
+                "capped",
+            ),
+        ],
+    )
+    def test_no_series(self, more: dict[str, Any], told: str) -> None:
+        """That nothing is known is not that nothing came."""
+        assert lines_of(answer(**more)) == [told]
 
     def test_why_a_dimension_has_no_value(self) -> None:
         """Null, an empty text and several series together; texts that look so are in quotes."""

@@ -202,10 +202,12 @@ class TestWhatIsShown:
         assert columns(head[: head.index("state")]) == columns(row[: row.index("firing")])
 
     def test_sparks(self) -> None:
-        """From 0 to the largest; a gap where nothing is known."""
+        """From 0, or the least below it, to the largest; a gap where nothing is known."""
         assert spark([0.0, 1.0, None, 2.0]) == "▁▅ █"
         assert spark([None, None]) == "  "
         assert spark([0.0]) == "▁"
+        assert spark([-2.0, 0.0, 2.0]) == "▁▅█"
+        assert spark([-2.0, -1.0]) == "▁▅"
 
     def test_what_is_asked(self) -> None:
         """The flow where a metric has it, else what it has; steps of whole panes."""
@@ -232,6 +234,7 @@ class TestWhatIsShown:
             (12_345.6, "12,346"),
             (1_234_567.0, "1,234,567"),
             (0.16666, "0.1667"),
+            (-0.0, "0"),
         ],
     )
     def test_four_digits(self, value: float, shown: str) -> None:

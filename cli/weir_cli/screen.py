@@ -65,11 +65,13 @@ def _told(state: Watched, number: int) -> dict[str, Any]:
 
 
 def spark(found: Sequence[float | None]) -> str:
-    """Return values as a row of bars from 0 to the largest; a gap where nothing is known."""
-    known = [abs(value) for value in found if value is not None]
-    top = max(known, default=0.0) or 1.0
-    steps = len(SPARKS) - 1
-    return "".join(" " if v is None else SPARKS[round(abs(v) / top * steps)] for v in found)
+    """Return values as a row of bars, from 0 or the least below it; a gap for what is not known."""
+    known = [0.0, *(value for value in found if value is not None)]
+    least, steps = min(known), len(SPARKS) - 1
+    height = max(known) - least or 1.0
+    return "".join(
+        " " if value is None else SPARKS[round((value - least) / height * steps)] for value in found
+    )
 
 
 def _head(state: Watched, lost_s: float | None) -> list[str]:
@@ -147,8 +149,8 @@ def _number(value: Any) -> str:
         return " to ".join(_number(one) for one in value)
     if value is None:
         return "-"
-    # What four digits round up to 10,000 would have an exponent, too.
-    return f"{value:,.4g}" if abs(value) < 9_999.5 else f"{value:,.0f}"
+    # What four digits round up to 10,000 would have an exponent, too. A zero has no sign.
+    return f"{value or 0:,.4g}" if abs(value) < 9_999.5 else f"{value:,.0f}"
 
 
 def _ago(length_ms: float) -> str:

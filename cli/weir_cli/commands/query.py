@@ -249,7 +249,16 @@ def lines_of(answer: dict[str, Any]) -> list[str]:
         for one in series
         for at, t_ms in enumerate(answer["t_ms"])
     ]
-    return table([head, *rows]) if rows else ["no series: no event of this metric in that time"]
+    return table([head, *rows]) if rows else [_nothing(answer)]
+
+
+def _nothing(answer: Mapping[str, Any]) -> str:
+    """Say that there is no series, and no more than is known of why."""
+    if (answer.get("fresh") or {}).get("status") == "rebuilding":
+        return "no series yet: the numbers are being counted again"
+    if any(note["code"] == "capped" for note in answer.get("notes") or []):
+        return "no series: those of that time are not known one by one, since the metric is capped"
+    return "no series: nothing of this metric is counted in that time"
 
 
 def _is_other(one: Mapping[str, Any]) -> bool:
@@ -276,5 +285,5 @@ def _cells(one: Mapping[str, Any], at: int) -> list[str]:
 
 
 def _shown(value: float | None) -> str:
-    """Return a number with every digit that is known of it, and no more."""
-    return NONE if value is None else repr(value).removesuffix(".0")
+    """Return a number with every digit that is known of it, and no more; a zero has no sign."""
+    return NONE if value is None else repr(value or 0).removesuffix(".0")

@@ -129,8 +129,9 @@ export const words = {
     incomplete: "Incomplete",
     rebuilding: "Rebuilding",
     corrections: (n: number, time: string) => `${n} ${plural(n, "correction")}, ${time}`,
-    notYet: "not counted yet",
     versus: (before: string) => `the window before: ${before}`,
+    openUntil: (time: string) => `so far, open until ${time}`,
+    last: (length: string) => `the last ${length}`,
   },
   chart: {
     provisional: "provisional",
@@ -145,8 +146,33 @@ export const words = {
     correction: (change: string, n: number, late: string) =>
       `${change}, ${n} ${plural(n, "event")} ${late} late`,
     ends: (low: string, high: string) => `${low} – ${high}`,
-    empty: (range: string) => `No events matched in ${range}`,
-    emptyHint: "Nothing that this metric counts has arrived in this time.",
+    /** Why there is no value: in short, and more of it. */
+    why: (range: string) =>
+      ({
+        none: [
+          `No events matched in ${range}`,
+          "Nothing that this metric counts has arrived in this time.",
+        ],
+        nothing: [`Nothing counted in ${range}`, "No event of this metric is counted in it yet."],
+        rebuilding: [
+          "Rebuilding",
+          "This time is being counted from the log; nothing is known of it until then.",
+        ],
+        capped: [
+          "Not known, since the metric is capped",
+          'Any of what is counted in "other" may belong here, too.',
+        ],
+        incomplete: [
+          "Incomplete",
+          "Part of the log of this time is lost, and the rest holds no such event.",
+        ],
+        unkept: [
+          "Not kept",
+          "Windows of this time are not kept, and nothing is counted in the others.",
+        ],
+        waiting: ["Not counted yet", "Nothing is known of this time until it is counted."],
+        unsaid: ["Not known", "Events were counted, but they do not say this number."],
+      }) as const,
     few: (aggregate: string) => `Too few events for ${aggregate}`,
     fewHint: (aggregate: string, least: number) =>
       `Events were counted, but ${aggregate} needs ${least} in a window. Choose count, or a longer window.`,
@@ -237,6 +263,7 @@ export const words = {
       quarantined: "quarantine",
       beyond_horizon: "too late",
       erased: "erased",
+      unknown: "not known",
     } as Readonly<Record<string, string>>,
     fieldsOf: (n: number, events: number) =>
       `${n} ${plural(n, "field")} from ${events} ${plural(events, "event")}, sampled`,

@@ -101,8 +101,9 @@ export const lateWords = {
     holding: "What holds the numbers back",
     nothing: "Nothing: numbers are at the present.",
     lag: (records: string, age: string) => `${records} records wait; numbers are ${age} old.`,
-    log: (left: string, kept: string) =>
-      `The log holds what is not counted for ${left} more; it keeps an event for ${kept}.`,
+    log: (left: string, kept: string | null) =>
+      `The log holds what is not counted for ${left} more; it keeps an event ${kept === null ? "for ever" : `for ${kept}`}.`,
+    logUnknown: "For how long the log holds what is not counted is not known yet.",
     dedupGap: (before: number, now: number, left: string) =>
       `The log has ${now} partitions and had ${before}: for ${left} more, an event that is sent again may count twice.`,
     forEver: "The log deletes nothing that is not counted.",

@@ -188,7 +188,14 @@ function sceneOf(props: ChartProps): Scene {
   };
 }
 
-const NOTHING: Plot = { tMs: new Float64Array(), lines: [], of: 0 };
+const NOTHING: Plot = {
+  tMs: new Float64Array(),
+  lines: [],
+  shown: 0,
+  of: 0,
+  unit: "",
+  capped: false,
+};
 
 /** What the canvas reads when it paints: always the newest. */
 export interface Newest {

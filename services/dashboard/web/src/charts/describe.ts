@@ -25,7 +25,7 @@ function standing(line: Line, unit: string): string {
   if (at < 0) return `${line.name}: ${words.chart.unknown}`;
   let low = Number.POSITIVE_INFINITY;
   let high = Number.NEGATIVE_INFINITY;
-  for (const v of line.value) {
+  for (const v of line.value.subarray(0, line.drawn)) {
     if (v < low) low = v;
     if (v > high) high = v;
   }

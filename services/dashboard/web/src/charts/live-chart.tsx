@@ -2,9 +2,9 @@
 import { useMemo } from "preact/hooks";
 import { Empty, Refused } from "../components/notes";
 import { chartRules, openAlerts, useReader } from "../lib/alerts";
-import { startsAtZero, unitOf } from "../lib/numbers";
+import { startsAtZero } from "../lib/numbers";
 import { shownNowMs } from "../lib/pause";
-import { lostMs, staleMs, staleText, throughMs } from "../lib/shown";
+import { lostMs, staleMs, staleText } from "../lib/shown";
 import { asTable, range, zone } from "../lib/view";
 import type { Followeds } from "../live/use";
 import { words } from "../messages.en";
@@ -16,17 +16,14 @@ import { firingOn, limitsOn, rulesOn, type Shown } from "./watched";
 
 /** Returns the plot of what was answered; null before the first answer. */
 export function usePlot(followed: Followeds, aggregates: readonly string[]): Plot | null {
-  const through = throughMs.value;
   const models = followed.feeds.map((feed) => feed.model);
-  const grain = models[0]?.metric.resolution_ms ?? 1_000;
-  const edge = through === null ? null : Math.floor(through / grain) * grain;
   // models are compared one by one
   return useMemo(() => {
     const asked = models.flatMap((model, at) =>
       model ? [{ model, aggregate: aggregates[at] ?? "" }] : [],
     );
-    return asked.length > 0 ? plotOf(asked, edge) : null;
-  }, [...models, aggregates.join(), edge]);
+    return asked.length > 0 ? plotOf(asked) : null;
+  }, [...models, aggregates.join()]);
 }
 
 interface LiveChartProps {
@@ -45,7 +42,7 @@ export function LiveChart(props: LiveChartProps) {
   const problem = followed.feeds.find((feed) => feed.problem !== null)?.problem;
   if (problem) return <Refused problem={problem} />;
   const aggregate = aggregates[0] ?? "count";
-  const unit = unitOf(aggregate, followed.feeds[0]?.model?.metric.unit ?? null);
+  const unit = plot?.unit ?? "";
   const empty = plot && emptinessOf(plot, aggregates);
   return (
     <>
@@ -87,13 +84,15 @@ function useWatched({ shown, plot }: LiveChartProps) {
 }
 
 /** What stands in place of lines. */
-function Why({ empty }: { empty: Emptiness }) {
+function Why({ empty: { few, why } }: { empty: Emptiness }) {
   const said = words.chart;
-  const { few } = empty;
+  const [title, hint] = few
+    ? [said.few(few.aggregate), said.fewHint(few.aggregate, few.least)]
+    : said.why(range.value.words)[why];
   return (
     <div class="chart-empty">
-      <Empty title={few ? said.few(few.aggregate) : said.empty(range.value.words)}>
-        <span class="s">{few ? said.fewHint(few.aggregate, few.least) : said.emptyHint}</span>
+      <Empty title={title}>
+        <span class="s">{hint}</span>
       </Empty>
     </div>
   );

@@ -6,14 +6,16 @@
  * window drawn beside whole ones looks like a drop; tables and tiles have its number.
  */
 
+import { grows, unitOf } from "../lib/numbers";
 import { DASHES, type Stroke, strokeOf } from "../lib/palette";
-import type { Model, Series } from "../live/model";
+import { isCapped, type Model, overIn, type Series } from "../live/model";
 import type { Correction } from "../live/wire";
 import { words } from "../messages.en";
 
 /** One line with its error band. */
 export interface Line {
   readonly id: string;
+  readonly aggregate: string;
   readonly name: string;
   readonly stroke: Stroke;
   readonly value: Float64Array;
@@ -37,7 +39,13 @@ export interface Line {
 export interface Plot {
   readonly tMs: Float64Array;
   readonly lines: readonly Line[];
+  /** How many series have lines of their own, of how many; without what is drawn as the others. */
+  readonly shown: number;
   readonly of: number;
+  /** Of the version of the metric that answered: a page may have read of another. */
+  readonly unit: string;
+  /** Whether some series have no row of their own, so that not all is known one by one. */
+  readonly capped: boolean;
 }
 
 /** An answer and the aggregate that was asked. */
@@ -45,8 +53,6 @@ export interface Asked {
   readonly model: Model;
   readonly aggregate: string;
 }
-
-const GROWS = /^(count|rate|sum|distinct)/;
 
 /** Returns what a series is called: its values, or the aggregate where it has no dimensions. */
 export function nameOf(series: Series, aggregate: string): string {
@@ -56,7 +62,7 @@ export function nameOf(series: Series, aggregate: string): string {
 }
 
 /** Returns the lines of one answer, or of several percentiles of one metric. */
-export function plotOf(asked: readonly Asked[], throughMs: number | null): Plot {
+export function plotOf(asked: readonly Asked[]): Plot {
   const tMs = unionOf(asked.map(({ model }) => model.tMs));
   const several = asked.length > 1;
   const banded = several && asked.every(({ aggregate }) => /^p\d/.test(aggregate));
@@ -70,7 +76,6 @@ export function plotOf(asked: readonly Asked[], throughMs: number | null): Plot 
         model,
         aggregate,
         tMs,
-        throughMs,
         name,
         stroke,
         fillTo: before,
@@ -78,7 +83,15 @@ export function plotOf(asked: readonly Asked[], throughMs: number | null): Plot 
       return [...ghostsOf(series, line, model.tMs, tMs), line];
     }),
   );
-  return { tMs, lines, of: asked[0]?.model.of ?? 0 };
+  const [first] = asked;
+  return {
+    tMs,
+    lines,
+    shown: [...(first?.model.series.values() ?? [])].filter((series) => !series.other).length,
+    of: first?.model.of ?? 0,
+    unit: first ? unitOf(first.aggregate, first.model.metric.unit) : "",
+    capped: asked.some(({ model }) => isCapped(model)),
+  };
 }
 
 function bySlot(a: Series, b: Series): number {
@@ -94,7 +107,6 @@ interface Wanted {
   readonly model: Model;
   readonly aggregate: string;
   readonly tMs: Float64Array;
-  readonly throughMs: number | null;
   readonly name: string;
   readonly stroke: Stroke;
   readonly fillTo: string | null;
@@ -110,6 +122,7 @@ function lineOf(series: Series, wanted: Wanted): Line {
   const high = numbers(series.high);
   return {
     id: `${wanted.aggregate}:${series.k}`,
+    aggregate: wanted.aggregate,
     name: wanted.name,
     stroke: wanted.stroke,
     value,
@@ -117,7 +130,7 @@ function lineOf(series: Series, wanted: Wanted): Line {
     high,
     count: spread(series.count, model.tMs, tMs, () => true),
     state,
-    drawn: drawnOf(state, wanted),
+    drawn: drawnOf(wanted),
     banded: value.some((v, at) => (high[at] ?? v) > v || (low[at] ?? v) < v),
     ghost: false,
     fillTo: wanted.fillTo,
@@ -126,11 +139,8 @@ function lineOf(series: Series, wanted: Wanted): Line {
 }
 
 /** Returns how many windows are drawn: half ones of what grows are not. */
-function drawnOf(state: string, { tMs, aggregate, throughMs }: Wanted): number {
-  let count = tMs.length;
-  if (!GROWS.test(aggregate) || throughMs === null) return count;
-  while (count > 0 && state[count - 1] === "p" && (tMs[count - 1] ?? 0) > throughMs) count -= 1;
-  return count;
+function drawnOf({ tMs, aggregate, model }: Wanted): number {
+  return grows(aggregate) ? overIn(tMs, model.throughMs) : tMs.length;
 }
 
 function ghostsOf(series: Series, line: Line, from: Float64Array, tMs: Float64Array): Line[] {

@@ -4,6 +4,7 @@ import { VirtualTable } from "../components/virtual-table";
 import { withinText } from "../lib/ends";
 import { exact, integer, NONE, withUnit } from "../lib/numbers";
 import { clock, type Zone } from "../lib/time";
+import { leastFor } from "../lib/unknown";
 import { words } from "../messages.en";
 import { LineKey } from "./legend";
 import type { Line, Plot } from "./plot";
@@ -64,7 +65,8 @@ export function ChartTable({ plot, unit, zone, title }: ChartTableProps) {
 function valueText(line: Line, at: number, unit: string): string {
   const value = line.value[at];
   const counted = line.count[at] ?? Number.NaN;
-  if (Number.isNaN(value) && counted > 0 && line.state[at] !== "p") return words.tile.few;
+  const isFew = counted > 0 && counted < (leastFor(line.aggregate) ?? 0);
+  if (Number.isNaN(value) && isFew && line.state[at] !== "p") return words.tile.few;
   return withUnit(value, unit);
 }
 

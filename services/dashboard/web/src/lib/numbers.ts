@@ -8,14 +8,14 @@ const SCALES = [
   { from: 1e4, by: 1e3, suffix: "k" },
 ] as const;
 
-const three = new Intl.NumberFormat(LOCALE, { maximumSignificantDigits: 3 });
-const whole = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 0 });
-const seven = new Intl.NumberFormat(LOCALE, { maximumSignificantDigits: 7 });
-const full = new Intl.NumberFormat(LOCALE, { maximumSignificantDigits: 17 });
-const signed = new Intl.NumberFormat(LOCALE, {
-  maximumSignificantDigits: 3,
-  signDisplay: "exceptZero",
-});
+// A zero has no sign, also where a sum came to -0 or rounding does.
+const digits = (most: Intl.NumberFormatOptions) =>
+  new Intl.NumberFormat(LOCALE, { signDisplay: "negative", ...most });
+const three = digits({ maximumSignificantDigits: 3 });
+const whole = digits({ maximumFractionDigits: 0 });
+const seven = digits({ maximumSignificantDigits: 7 });
+const full = digits({ maximumSignificantDigits: 17 });
+const signed = digits({ maximumSignificantDigits: 3, signDisplay: "exceptZero" });
 
 /** What stands for a value that is not known. */
 export const NONE = "–";
@@ -115,6 +115,11 @@ export function isList(aggregate: string): boolean {
 /** Tells whether an aggregate is read from a sketch: a percentile or a distinct count. */
 export function isSketched(aggregate: string): boolean {
   return /^(p\d|distinct\b|theta\b)/.test(aggregate);
+}
+
+/** Tells whether an aggregate only grows in a window, so that half a window reads as a drop. */
+export function grows(aggregate: string): boolean {
+  return /^(count|rate|sum|distinct|theta)\b/.test(aggregate);
 }
 
 /** Tells whether an axis of this aggregate starts at zero. */

@@ -31,19 +31,6 @@ export function queryOf(asking: Asking, range: string, step?: string): Record<st
   };
 }
 
-const NUMBER_POINTS = 400;
-
-/**
- * Returns the step of a number tile: as fine as its panes allow.
- *
- * The newest window ends where the present step ends; the finer the step, the closer is
- * what it holds to a whole window.
- */
-export function numberStep(resolutionMs: number, rangeMs: number): string {
-  const panes = Math.ceil(rangeMs / NUMBER_POINTS / resolutionMs);
-  return lengthText(Math.max(1, panes) * resolutionMs);
-}
-
 /** Returns which aggregates a tile draws. */
 export function aggregatesOf(tile: Tile): readonly string[] {
   if (tile.aggregates && tile.aggregates.length > 0) return tile.aggregates;

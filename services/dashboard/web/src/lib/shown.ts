@@ -13,9 +13,6 @@ export const staleMs = computed(() => {
   return now.processed_through_ms ?? now.since_ms;
 });
 
-/** Up to where everything is counted. */
-export const throughMs = computed(() => fresh.value?.processed_through_ms ?? null);
-
 /** When this screen last heard of the server, by its clock, if it has lost it. */
 export const lostMs = computed(() => {
   const { lastFrameMs, offsetMs } = live.link.value;

@@ -6,12 +6,15 @@
  * the one before.
  */
 import { type ReadonlySignal, type Signal, signal } from "@preact/signals";
-import { EMPTY_FEED, type Feed, feedAfter, positionOf } from "./feed";
+import { type Counted, EMPTY_FEED, type Feed, feedAfter, positionOf } from "./feed";
 import { type Happening, IDLE, type Link, linkAfter } from "./link";
 import { type ClientFrame, PROTOCOL, readFrame, type ServerFrame, type Topic } from "./wire";
 
 /** How long what scrolled off the screen is still followed. */
 export const LEAVE_MS = 5_000;
+/** After how long what was refused is asked again, at first and at most; half of it more by chance. */
+export const AGAIN_MS = 10_000;
+export const MOST_AGAIN_MS = 60_000;
 const HIDDEN_HZ = 0.1;
 const CALM_HZ = 0.2;
 const TICK_MS = 250;
@@ -23,6 +26,14 @@ export interface Wire {
   onclose: ((close: { code: number; reason: string }) => void) | null;
   send(text: string): void;
   close(): void;
+}
+
+/** Tells whether a metric may be another one than before: refused, edited, of another epoch. */
+function isOther(before: Feed, after: Feed): boolean {
+  if (after.problem !== null && after.problem !== before.problem) return true;
+  const [one, other] = [before.model, after.model];
+  if (one === null || other === null) return false;
+  return one.metric.version !== other.metric.version || one.epoch !== other.epoch;
 }
 
 /** Everything the client takes from its surroundings, so that tests can pass their own. */
@@ -44,6 +55,9 @@ interface Follower {
   feed: Feed;
   followers: number;
   forget: (() => void) | null;
+  /** How often in a row it was refused, and how to stop asking again. */
+  refusals: number;
+  again: (() => void) | null;
   readonly shown: Signal<Feed>;
   readonly take: ((frame: ServerFrame) => void) | null;
 }
@@ -57,6 +71,8 @@ export interface Followed {
 export class LiveClient {
   readonly link: Signal<Link> = signal(IDLE);
   readonly paused: Signal<boolean> = signal(false);
+  /** Counts what may have made untrue what a page has read of its metrics. */
+  readonly changes: Signal<number> = signal(0);
   /** The key of whoever was welcomed last: what is held was told to them. Null before that. */
   readonly welcomed: Signal<string | null> = signal(null);
   private readonly around: Surroundings;
@@ -64,6 +80,7 @@ export class LiveClient {
   private readonly byId = new Map<number, Follower>();
   private readonly dirty = new Set<Follower>();
   private drawing = false;
+  private counted: Counted | null = null;
   private nextId = 1;
   private hidden = false;
   private calm = false;
@@ -154,6 +171,8 @@ export class LiveClient {
       feed: EMPTY_FEED,
       followers: 0,
       forget: null,
+      refusals: 0,
+      again: null,
       shown: signal(EMPTY_FEED),
       take,
     };
@@ -163,6 +182,7 @@ export class LiveClient {
   }
 
   private removed(follower: Follower): void {
+    follower.again?.();
     if (!this.byId.delete(follower.id)) return;
     this.dirty.delete(follower);
     if (this.link.value.phase === "open") this.send({ op: "unsubscribe", id: follower.id });
@@ -170,9 +190,25 @@ export class LiveClient {
 
   private subscribe(follower: Follower): void {
     follower.key = null;
-    const from = follower.take === null ? positionOf(follower.feed) : null;
+    follower.again?.();
+    follower.again = null;
+    // What was refused may be of another version by now: that begins with a snapshot.
+    const resumes = follower.take === null && follower.feed.problem === null;
+    const from = resumes ? positionOf(follower.feed) : null;
     const asked = { op: "subscribe" as const, id: follower.id, ...follower.topic };
     this.send(from === null ? asked : { ...asked, from });
+  }
+
+  /** Asks again for what was refused, more and more seldom: what was wrong may be mended. */
+  private askAgain(follower: Follower): void {
+    follower.again?.();
+    const waitMs = Math.min(MOST_AGAIN_MS, AGAIN_MS * 2 ** follower.refusals);
+    follower.refusals += 1;
+    // Spread, since one edit is refused to many tiles of many screens at once.
+    follower.again = this.around.after(waitMs * (1 + this.around.chance() / 2), () => {
+      follower.again = null;
+      if (this.link.value.phase === "open") this.subscribe(follower);
+    });
   }
 
   /** Asks again, under a new number, for what a follower has missed. */
@@ -261,9 +297,14 @@ export class LiveClient {
     // First of all: with a welcome, what is held is asked to be resumed.
     if (frame.op === "welcome" && frame.key_id) this.greeted(frame.key_id);
     this.happened({ type: "frame", frame });
+    if (frame.op === "heartbeat") {
+      const { epoch, rev, fresh } = frame;
+      this.counted = { epoch, rev, throughMs: fresh.processed_through_ms };
+    }
     if (frame.op === "subscribed") {
       const follower = this.byId.get(frame.id);
       if (follower) follower.key = frame.key;
+      follower?.take?.(frame);
       return;
     }
     for (const follower of this.concerned(frame)) this.taken(follower, frame);
@@ -283,9 +324,12 @@ export class LiveClient {
       follower.take(frame);
       return;
     }
-    const { feed, resume } = feedAfter(follower.feed, frame);
+    const { feed, resume } = feedAfter(follower.feed, frame, this.counted);
+    if (isOther(follower.feed, feed)) this.changes.value += 1;
     follower.feed = feed;
     if (resume) this.resume(follower);
+    if (frame.op === "error") this.askAgain(follower);
+    else if (feed.problem === null) follower.refusals = 0;
     // A paused screen still fills what it has not shown at all yet.
     if (!this.paused.value || follower.shown.value.model === null) this.show(follower);
   }

@@ -23,14 +23,24 @@ export interface FeedStep {
   readonly resume: boolean;
 }
 
+/** Up to where everything is counted, by the newest revision of which that was told. */
+export interface Counted extends Position {
+  readonly throughMs: number | null;
+}
+
 /** Returns the feed after a frame that belongs to it. */
-export function feedAfter(feed: Feed, frame: ServerFrame): FeedStep {
+export function feedAfter(
+  feed: Feed,
+  frame: ServerFrame,
+  counted: Counted | null = null,
+): FeedStep {
   switch (frame.op) {
     case "snapshot":
       return snapshotTaken(feed, frame);
     case "delta": {
       if (feed.model === null) return { feed, resume: false };
-      const { model, why } = folded(feed.model, frame);
+      const isSooner = counted?.epoch === frame.epoch && counted.rev <= frame.rev;
+      const { model, why } = folded(feed.model, frame, isSooner ? counted.throughMs : null);
       // A new epoch brings its snapshot by itself; only a hole has to be asked for.
       if (model === null) return { feed, resume: why === "hole" };
       return { feed: { ...feed, model, problem: null }, resume: false };

@@ -54,6 +54,8 @@ export interface Model {
   readonly epoch: number;
   readonly rev: number;
   readonly finalToMs: number | null;
+  /** Up to where this answer has everything counted, at least; null: not known. */
+  readonly throughMs: number | null;
   readonly tMs: Float64Array;
   readonly of: number;
   readonly notes: readonly WireNote[];
@@ -78,12 +80,38 @@ export function modelOf(answer: WireAnswer): Model {
     epoch: answer.epoch,
     rev: answer.rev,
     finalToMs: answer.final_to_ms,
+    throughMs: latest(
+      answer.fresh?.processed_through_ms,
+      throughOf(answer.final_to_ms, answer.metric),
+    ),
     tMs: Float64Array.from(answer.t_ms),
     of: answer.of,
     notes: answer.notes ?? [],
     corrections: answer.corrections ?? [],
     series: new Map(answer.series.map((s) => [s.k, seriesOf(s, s, length)])),
   };
+}
+
+/** Windows are final an allowed lateness after all of them is counted. */
+function throughOf(finalToMs: number | null, metric: WireMetric): number | null {
+  return finalToMs === null ? null : finalToMs + metric.lateness_ms;
+}
+
+function latest(...instants: readonly (number | null | undefined)[]): number | null {
+  const known = instants.filter((one) => one != null);
+  return known.length > 0 ? Math.max(...known) : null;
+}
+
+/** Returns how many of the windows are over by an instant; all where that is not known. */
+export function overIn(tMs: Float64Array, throughMs: number | null): number {
+  let count = tMs.length;
+  if (throughMs !== null) while (count > 0 && (tMs[count - 1] ?? 0) > throughMs) count -= 1;
+  return count;
+}
+
+/** Tells whether some series of an answer have no row of their own. */
+export function isCapped(model: Model): boolean {
+  return model.notes.some((note) => note.code === "capped");
 }
 
 /** Returns a model with the series of further parts of the same snapshot. */
@@ -129,8 +157,12 @@ export type Folded =
  * A delta that starts after what the model holds is a hole: something was missed, and
  * the client resumes from the revision it has. Another epoch brings a snapshot. A delta
  * that tells nothing new leaves the model as it is.
+ *
+ * @param countedMs Up to where everything is counted by an earlier revision; null: not known.
+ *     A delta does not say it. It is more than what is final tells where an earlier version of
+ *     the metric waits longer for late events.
  */
-export function folded(model: Model, delta: WireDelta): Folded {
+export function folded(model: Model, delta: WireDelta, countedMs: number | null = null): Folded {
   if (delta.epoch !== model.epoch) return { model: null, why: "epoch" };
   if (delta.prev > model.rev) return { model: null, why: "hole" };
   if (delta.rev <= model.rev) return { model, why: null };
@@ -147,6 +179,7 @@ export function folded(model: Model, delta: WireDelta): Folded {
       ...model,
       rev: delta.rev,
       finalToMs: delta.final_to_ms,
+      throughMs: latest(model.throughMs, throughOf(delta.final_to_ms, model.metric), countedMs),
       tMs,
       of: delta.of ?? model.of,
       notes: delta.notes ?? model.notes,

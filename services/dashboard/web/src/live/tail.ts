@@ -9,11 +9,16 @@ export const MAX_ROWS = 200;
 const MAX_WAITING = 500;
 const RATE_SPAN_MS = 5_000;
 
-/** An event on screen; `fate` is null while it is being counted. */
+/** After all of its time is counted, how much longer the fate of an event may be under way. */
+export const FATE_MS = 10_000;
+
+/** An event on screen; `fate` is null as long as it is not told. */
 export interface TailRow {
   readonly at: string;
   readonly event: TailEvent;
   readonly fate: Fate | null;
+  /** Whether the server that was to tell its fate has gone, or forgotten it. */
+  readonly lost: boolean;
 }
 
 interface Burst {
@@ -42,7 +47,7 @@ export function tailAfter(tail: Tail, frame: TailFrame, nowMs: number): Tail {
   for (const fate of frame.fates ?? []) if (fate.at) fates.set(placeOf(fate.at), fate);
   const known = new Set(tail.rows.map((row) => row.at));
   const fresh = frame.events
-    .map((event): TailRow => ({ at: placeOf(event.at), event, fate: null }))
+    .map((event): TailRow => ({ at: placeOf(event.at), event, fate: null, lost: false }))
     .filter((row) => !known.has(row.at))
     .reverse();
   const rows = [...fresh, ...tail.rows].slice(0, MAX_ROWS).map((row) => settled(row, fates));
@@ -62,10 +67,30 @@ function settled(row: TailRow, fates: Map<string, Fate>): TailRow {
   return { ...row, fate };
 }
 
+/** Returns the tail after a subscription began anew: what became of its events is told to nobody. */
+export function tailForgotten(tail: Tail): Tail {
+  return { ...tail, rows: tail.rows.map((row) => ({ ...row, lost: row.fate === null })) };
+}
+
+/**
+ * Returns what became of an event: `counting` while it may still be told, else `unknown`.
+ *
+ * While counting is behind an event waits for as long as that; so it is not its age that counts,
+ * but that counting has passed it by.
+ */
+export function fateOf({ event, fate, lost }: TailRow, throughMs: number | null): string {
+  if (fate !== null) return fate.fate;
+  const isPassed = throughMs !== null && throughMs > event.received_ms + FATE_MS;
+  return lost || isPassed ? "unknown" : "counting";
+}
+
 /** Returns a tail that stands still, with what has become known of its events since. */
 export function withFates(shown: Tail, newest: Tail): Tail {
-  const fates = new Map(newest.rows.map((row) => [row.at, row.fate]));
-  const rows = shown.rows.map((row) => ({ ...row, fate: row.fate ?? fates.get(row.at) ?? null }));
+  const found = new Map(newest.rows.map((row) => [row.at, row]));
+  const rows = shown.rows.map((row) => {
+    const { fate = null, lost = row.lost } = found.get(row.at) ?? {};
+    return { ...row, fate: row.fate ?? fate, lost };
+  });
   return { ...shown, rows };
 }
 

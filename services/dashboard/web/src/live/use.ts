@@ -6,6 +6,8 @@ import type { Followed } from "./client";
 import { EMPTY_FEED, type Feed } from "./feed";
 import { live } from "./live";
 
+const SETTLED_MS = 500;
+
 export type Query = Readonly<Record<string, unknown>>;
 
 /** What several queries say, and whether it is what was asked last. */
@@ -36,6 +38,17 @@ export function useQueries(queries: readonly Query[], visible: boolean): Followe
   if (answered) return { feeds, old: !current };
   const kept = before.current.length > 0 ? before.current : queries.map(() => EMPTY_FEED);
   return { feeds: kept, old: before.current.length > 0 };
+}
+
+/** Acts once the metrics may be others than before, and once for many signs of that. */
+export function useChanges(act: () => void): void {
+  const changes = live.changes.value;
+  const first = useRef(changes);
+  useEffect(() => {
+    if (changes === first.current) return;
+    const timer = setTimeout(act, SETTLED_MS);
+    return () => clearTimeout(timer);
+  }, [changes]);
 }
 
 /** Tells whether an element is on the screen, or nearly. */

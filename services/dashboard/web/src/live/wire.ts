@@ -83,6 +83,7 @@ export interface WireAnswer {
   readonly epoch: number;
   readonly rev: number;
   readonly final_to_ms: number | null;
+  readonly fresh?: { readonly processed_through_ms?: number | null };
   readonly t_ms: readonly number[];
   readonly of: number;
   readonly corrections?: readonly Correction[];

@@ -49,7 +49,7 @@ function painted(one: Partial<Correction>, [low, high]: readonly [number, number
       })[name as string] ?? (() => undefined),
     set: () => true,
   });
-  const plot = plotOf([{ model, aggregate: "p99" }], null);
+  const plot = plotOf([{ model, aggregate: "p99" }]);
   paintLines(pen, AREA, { plot, labelled: false } as unknown as Scene);
   return { texts, places };
 }

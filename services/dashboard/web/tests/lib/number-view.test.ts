@@ -11,21 +11,30 @@ const context: TileContext = {
   rangeWords: "the last hour",
   zone: "utc",
   nowMs: T0 + 180_000,
-  throughMs: T0 + 125_000,
+  backMs: null,
   staleMs: null,
   lostMs: null,
 };
 
-/** Returns a feed whose windows end a minute apart, with these columns. */
-function feed(columns: Partial<WireAnswer["series"][number]>, unit = "ms"): Feed {
+interface Told {
+  readonly unit?: string;
+  readonly stepMs?: number;
+  readonly capped?: boolean;
+}
+
+/** Returns a feed whose windows end a minute apart, the last one open, with these columns. */
+function feed(columns: Partial<WireAnswer["series"][number]>, told: Told = {}): Feed {
+  const { unit = "ms", stepMs = 60_000, capped = false } = told;
   const length = columns.state?.length ?? 3;
   const model = modelOf({
     metric: { name: "m", version: 1, unit, resolution_ms: 10_000, lateness_ms: 120_000 },
     epoch: 1,
     rev: 1,
     final_to_ms: null,
+    fresh: { processed_through_ms: T0 + (length - 1) * stepMs + 5_000 },
     of: 1,
-    t_ms: Array.from({ length }, (_, at) => T0 + (at + 1) * 60_000),
+    notes: capped ? [{ code: "capped", message: "more series than the metric keeps" }] : [],
+    t_ms: Array.from({ length }, (_, at) => T0 + (at + 1) * stepMs),
     series: [{ k: 0, by: {}, slot: 0, state: "ffp", ...columns }],
   });
   return { model, partial: null, nextPart: 1, problem: null };
@@ -66,7 +75,8 @@ describe("numberView", () => {
     expect(numberView(feed(exact), { ...context, aggregate: "count" }).detail).toBe("exact");
     const close = { ...exact, value: [1, 1, 1_000], low: [1, 1, 992], high: [1, 1, 1_008] };
     const distinct = { ...context, aggregate: "distinct(subject)" };
-    expect(numberView(feed(close), distinct).detail).toBe("± 0.8 % (HLL)");
+    const over = { ...close, value: [1, 1_000, 1], low: [1, 992, 1], high: [1, 1_008, 1] };
+    expect(numberView(feed(over), distinct).detail).toBe("± 0.8 % (HLL)");
   });
 
   it("shows a dash and why, never 0, where nothing is known", () => {
@@ -110,11 +120,79 @@ describe("numberView", () => {
     expect(gone).toMatchObject({ band, detail: `last seen 14:31:58, ${band}` });
   });
 
-  it("tells a rate of the newest window that is over", () => {
-    // Half a window would read as a drop.
-    const known = { value: [20, 21, 4], low: [20, 21, 4], high: [20, 21, 4], count: [20, 21, 4] };
-    expect(numberView(feed(known), { ...context, aggregate: "rate" }).value).toBe("21");
-    expect(numberView(feed(known), { ...context, aggregate: "count" }).value).toBe("4");
+  it.each(["rate", "count", "sum", "distinct(subject)", "theta(subject)"])(
+    "tells a %s of the newest window that is over, and compares two that are",
+    (aggregate) => {
+      // Half a window would read as a drop of a stream that is steady.
+      const held = [20, 20, 4];
+      const known = { value: held, low: held, high: held, count: held };
+      const view = numberView(feed(known), { ...context, aggregate });
+      expect([view.value, view.change]).toEqual(["20", ""]);
+    },
+  );
+
+  it("tells the open window where it is as good as whole, and says that it is open", () => {
+    // An event is seen at once in an hour that has lasted for 59 minutes and more.
+    const held = [3_600, 3_600, 3_590];
+    const long = feed({ value: held, low: held, high: held, count: held }, { stepMs: 30_000 });
+    const hour = { ...context, aggregate: "count", windowMs: 3_600_000 };
+    expect(numberView(long, hour)).toMatchObject({
+      exact: 3_590,
+      open: true,
+      detail: "exact so far, open until 14:31:30",
+    });
+    const short = { ...hour, windowMs: 300_000 };
+    expect(numberView(long, short).exact).toBe(3_600);
+  });
+
+  it("compares two windows that are over while the open one is shown", () => {
+    // An hour that has lasted for 58 minutes is not less than the one before.
+    const held = Array.from({ length: 122 }, (_, at) => (at === 121 ? 3_500 : 3_600));
+    const state = "p".repeat(122);
+    const long = feed(
+      { value: held, low: held, high: held, count: held, state },
+      { stepMs: 30_000 },
+    );
+    const view = numberView(long, { ...context, aggregate: "count", windowMs: 3_600_000 });
+    expect([view.exact, view.change, view.versus]).toEqual([3_500, "", "the window before: 3,600"]);
+  });
+
+  it("tells the newest window that is over where nobody chose how long it is", () => {
+    // A list of metrics shows each by the step of its line.
+    const held = { value: [20, 21, 4], low: [20, 21, 4], high: [20, 21, 4], count: [9, 9, 2] };
+    expect(numberView(feed(held), { ...context, windowMs: null }).value).toBe("21");
+  });
+
+  it("tells a change of a percentage in points", () => {
+    // 2 % after 1 % has not risen by 100 %.
+    const held = { value: [1, 1, 2.5], low: [1, 1, 2.5], high: [1, 1, 2.5], count: [9, 9, 9] };
+    const view = numberView(feed(held, { unit: "%" }), { ...context, aggregate: "avg" });
+    expect(view.change).toBe("▲ 1.5 pt");
+  });
+
+  it("shows nothing that lies too far back", () => {
+    // What a number is does not depend on how long the line beside it is.
+    const held = { value: [7, null, null], low: [7, null, null], high: [7, null, null] };
+    const sparse = feed({ ...held, count: [9, 0, 0], state: "fff" });
+    expect(numberView(sparse, context).value).toBe("7");
+    const near = { ...context, backMs: 60_000, rangeWords: "the last minute" };
+    expect(numberView(sparse, near)).toMatchObject({
+      state: "empty",
+      detail: "no events in the last minute",
+    });
+  });
+
+  it.each([
+    ["not known, since the metric is capped", [9, 9, 12_431], { capped: true }, "ffp"],
+    ["not known", [9, 9, 12_431], {}, "ffp"],
+    ["not kept", [null, null, null], {}, "nnn"],
+    ["not counted yet", [null, null, null], {}, "ppp"],
+    ["not known, since the metric is capped", [null, null, null], { capped: true }, "fff"],
+    ["rebuilding", [null, null, null], {}, "rrr"],
+  ])("says %s, and not that events are none or few", (detail, count, told, state) => {
+    // What is not known is told as that.
+    const view = numberView(feed({ value: [null, null, null], count, state }, told), context);
+    expect([view.value, view.detail]).toEqual(["–", detail]);
   });
 
   it("gives the server's own words for a refusal", () => {

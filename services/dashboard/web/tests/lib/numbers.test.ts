@@ -3,6 +3,7 @@ import {
   bounds,
   change,
   exact,
+  integer,
   isList,
   label,
   percent,
@@ -94,5 +95,18 @@ describe("aggregates", () => {
       false,
       false,
     ]);
+  });
+});
+
+describe("a zero", () => {
+  it("has no sign, however it came to be", () => {
+    // A sum of what cancels out, or a small loss that rounding takes away.
+    expect([short(-0), exact(-0), integer(-0.3), withUnit(-0, "ms")]).toEqual([
+      "0",
+      "0",
+      "0",
+      "0 ms",
+    ]);
+    expect(short(-0.5)).toBe("-0.5");
   });
 });

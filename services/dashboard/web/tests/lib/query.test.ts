@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { aggregatesOf, askingOf, numberStep, queryOf, windowLength } from "../../src/lib/query";
+import { aggregatesOf, askingOf, queryOf, windowLength } from "../../src/lib/query";
 
 describe("queryOf", () => {
   it("asks for a tile's line, with the largest series and the rest where it splits", () => {
@@ -48,16 +48,5 @@ describe("aggregatesOf", () => {
     const tile = { type: "chart", aggregate: "avg", aggregates: ["p50", "p95"] } as const;
     expect(aggregatesOf(tile)).toEqual(["p50", "p95"]);
     expect(aggregatesOf({ type: "chart", aggregate: "avg" })).toEqual(["avg"]);
-  });
-});
-
-describe("numberStep", () => {
-  it.each([
-    [10_000, 3_600_000, "10s"],
-    [10_000, 21_600_000, "1m"],
-    [60_000, 900_000, "1m"],
-  ])("of panes of %d ms over %d ms is %s", (resolution, range, step) => {
-    // Whole panes, and never thousands of points for one number.
-    expect(numberStep(resolution, range)).toBe(step);
   });
 });

@@ -282,4 +282,103 @@ describe("LiveClient", () => {
     expect(followed.state.value.problem).toEqual(problem);
     expect(followed.state.value.model).not.toBeNull();
   });
+
+  it("knows up to where what it holds is counted, and not up to where the server is", () => {
+    // A held chart must not take a window for whole that it holds half of.
+    const { server, bench, followed } = following();
+    const heldMs = followed.state.value.model?.throughMs ?? 0;
+    const beat = (rev: number, throughMs: number) =>
+      bench.wire.says({
+        op: "heartbeat",
+        now_ms: 0,
+        epoch: 7,
+        rev,
+        fresh: { processed_through_ms: throughMs },
+      });
+    const step = () => {
+      const prev = server.rev;
+      server.step();
+      return { op: "delta", key: "q", ...server.since(prev), final_to_ms: heldMs };
+    };
+    const told = step();
+    beat(server.rev + 1, heldMs + 90_000);
+    bench.wire.says(told);
+    bench.draw();
+    expect(followed.state.value.model?.throughMs).toBe(heldMs);
+    beat(server.rev, heldMs + 60_000);
+    bench.wire.says(step());
+    bench.draw();
+    expect(followed.state.value.model?.throughMs).toBe(heldMs + 60_000);
+  });
+
+  it("asks again for what was refused, more and more seldom, and from the beginning", () => {
+    // What was wrong with a query, or with its metric, may be mended.
+    const { bench, followed, whole } = following();
+    const problem = { status: 422, code: "query_invalid", message: "no such aggregate" };
+    const asked = () => bench.wire.ops().filter((op) => op === "subscribe").length;
+    const refuse = () => bench.wire.says({ op: "error", id: 1, problem });
+    refuse();
+    // By chance half of what is added to each wait: 12.5, 25, 50 and 75 s.
+    for (const waitMs of [12_500, 25_000, 50_000, 75_000, 75_000]) {
+      const before = asked();
+      bench.passAlive(waitMs - 1_000);
+      expect(asked()).toBe(before);
+      bench.passAlive(1_000);
+      expect(asked()).toBe(before + 1);
+      expect(bench.wire.sent.at(-1)).not.toHaveProperty("from");
+      refuse();
+    }
+    bench.passAlive(75_000);
+    bench.wire.says({ op: "subscribed", id: 1, key: "q" });
+    bench.wire.says(whole());
+    bench.draw();
+    expect(followed.state.value.problem).toBeNull();
+    const before = asked();
+    bench.passAlive(120_000);
+    expect(asked()).toBe(before);
+    refuse();
+    bench.passAlive(12_500);
+    expect(asked()).toBe(before + 1);
+  });
+
+  it("does not ask again for what nobody shows any more", () => {
+    // A board that was left is not asked for.
+    const { bench, followed } = following();
+    const problem = { status: 422, code: "query_invalid", message: "no such aggregate" };
+    bench.wire.says({ op: "error", id: 1, problem });
+    followed.release();
+    bench.passAlive(60_000);
+    expect(bench.wire.ops().filter((op) => op === "subscribe")).toHaveLength(1);
+  });
+
+  it("tells that metrics may be others: after a refusal, of another version, in another epoch", () => {
+    // What a page has read of them, such as units and how long panes are, it reads anew.
+    const { bench, whole } = following();
+    expect(bench.client.changes.value).toBe(0);
+    const problem = { status: 422, code: "query_invalid", message: "step must be whole panes" };
+    bench.wire.says({ op: "error", id: 1, problem });
+    expect(bench.client.changes.value).toBe(1);
+    const { answer, ...frame } = whole();
+    bench.wire.says({ op: "subscribed", id: 1, key: "q" });
+    bench.wire.says({ ...frame, answer });
+    expect(bench.client.changes.value).toBe(1);
+    const edited = { ...answer, metric: { ...answer.metric, version: 2 } };
+    bench.wire.says({ ...frame, answer: edited });
+    expect(bench.client.changes.value).toBe(2);
+    bench.wire.says({ ...frame, epoch: 8, answer: { ...edited, epoch: 8 } });
+    expect(bench.client.changes.value).toBe(3);
+  });
+
+  it("tells who follows frames that they begin anew", () => {
+    // What was to be told of the ones before is told to nobody.
+    const { bench } = following();
+    const ops: string[] = [];
+    bench.client.frames({ to: "tail", filter: {} }, (frame) => ops.push(frame.op));
+    bench.wire.says({ op: "subscribed", id: 2, key: "t" });
+    bench.wire.onclose?.({ code: 1006, reason: "" });
+    bench.pass(1_000);
+    bench.wire.welcome();
+    bench.wire.says({ op: "subscribed", id: 2, key: "t" });
+    expect(ops).toEqual(["subscribed", "subscribed"]);
+  });
 });

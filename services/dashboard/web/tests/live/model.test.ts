@@ -85,6 +85,24 @@ describe("folded", () => {
     expect(after.series.get(0)?.state).toBe("f".repeat(12));
   });
 
+  it("knows up to where all of it is counted", () => {
+    // From the snapshot, and then from what is final; never less than before.
+    const server = new TestServer(seeded(3));
+    server.step();
+    const answer = server.snapshot();
+    const metric = { ...answer.metric, lateness_ms: 40_000 };
+    const finalMs = answer.final_to_ms ?? 0;
+    const fresh = { processed_through_ms: finalMs + 45_000 };
+    const model = modelOf({ ...answer, metric, fresh });
+    expect(model.throughMs).toBe(finalMs + 45_000);
+    const delta = { ...server.since(server.rev), rev: server.rev + 1 };
+    expect(folded(model, delta).model?.throughMs).toBe(finalMs + 45_000);
+    const later = { ...delta, final_to_ms: finalMs + 10_000 };
+    expect(folded(model, later).model?.throughMs).toBe(finalMs + 50_000);
+    expect(folded(model, later, finalMs + 55_000).model?.throughMs).toBe(finalMs + 55_000);
+    expect(modelOf({ ...answer, final_to_ms: null }).throughMs).toBeNull();
+  });
+
   it("keeps a dimension called __proto__ as a pair", () => {
     // Names come from events; none of them may reach an object's prototype.
     const answer = JSON.parse(

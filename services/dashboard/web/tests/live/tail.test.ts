@@ -1,9 +1,12 @@
 import { describe, expect, it } from "vitest";
 import {
   EMPTY_TAIL,
+  FATE_MS,
+  fateOf,
   MAX_ROWS,
   shownTail,
   tailAfter,
+  tailForgotten,
   tailRate,
   wholeOf,
   withFates,
@@ -85,6 +88,29 @@ describe("tailRate of a filtered tail", () => {
     const late = tailAfter(EMPTY_TAIL, frame([event(3), event(4)]), 4_500);
     expect(tailRate(late, 5_000, all)).toEqual({ shown: 1, of: 4 });
     expect(tailRate(late, 5_000, EMPTY_TAIL)).toEqual({ shown: 2, of: 2 });
+  });
+});
+
+describe("fateOf", () => {
+  const tail = tailAfter(EMPTY_TAIL, frame([event(1)]), 0);
+  const told = (of: typeof tail, throughMs: number | null) =>
+    of.rows.map((row) => fateOf(row, throughMs));
+
+  it("is not known once counting has passed an event by without a word", () => {
+    // However old: while counting is behind, it still waits to be counted.
+    expect(told(tail, null)).toEqual(["counting"]);
+    expect(told(tail, 1 + FATE_MS)).toEqual(["counting"]);
+    expect(told(tail, 2 + FATE_MS)).toEqual(["unknown"]);
+  });
+
+  it("is not known of what was shown before the connection was lost, unless it is told", () => {
+    // The server begins anew, and remembers nothing of what it has shown.
+    const again = tailAfter(tailForgotten(tail), frame([event(2)]), 0);
+    expect(told(again, null)).toEqual(["counting", "unknown"]);
+    expect(told(withFates(tail, again), null)).toEqual(["unknown"]);
+    const late = tailAfter(again, frame([], [fate(1)]), 0);
+    expect(told(late, null)).toEqual(["counting", "counted"]);
+    expect(told(withFates(again, late), 60_000)).toEqual(["unknown", "counted"]);
   });
 });
 

@@ -29,4 +29,18 @@ describe("Holding", () => {
   it("warns of nothing while there is time", () => {
     expect(shown({})).not.toContain("warning");
   });
+
+  it("says that the log deletes nothing only where that is known", () => {
+    // Nothing is known before somebody has looked; and where records are kept for ever, somebody
+    // may have deleted some.
+    const clear = "The log deletes nothing that is not counted.";
+    const unknown = "is not known yet";
+    expect(shown({ log: { ...none, oldest_ms: 1 } })).toContain(clear);
+    expect(shown({ log: none })).toContain(unknown);
+    expect(shown({ log: none })).not.toContain(clear);
+    const gone = { ...none, left_ms: 0, oldest_ms: 1, warning: "events have been deleted" };
+    expect(shown({ log: gone })).not.toContain(clear);
+    expect(shown({ log: gone })).toContain("for 0.0 s more; it keeps an event for ever.");
+    expect(shown({ log: { ...none, warning: "events are deleted" } })).toContain(unknown);
+  });
 });

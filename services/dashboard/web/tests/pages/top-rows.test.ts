@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { modelOf } from "../../src/live/model";
 import type { WireAnswer } from "../../src/live/wire";
-import { topTableOf } from "../../src/pages/board/top-rows";
+import { emptyTop, topTableOf } from "../../src/pages/board/top-rows";
 
 type Columns = Partial<WireAnswer["series"][number]>;
 
@@ -68,5 +68,18 @@ describe("topTableOf", () => {
     const capped = { ...us, value: [3, 7], low: [3, 7], high: [3, 9], count: [3, 7] };
     const { rows, estimated } = topTableOf(modelWith(capped), "count", "");
     expect([estimated, rows[0]?.within]).toEqual([true, "7 – 9"]);
+  });
+});
+
+describe("emptyTop", () => {
+  it("tells what is not known from what is not there", () => {
+    // A rebuild, or a cap, is no sign that nothing came.
+    const lost = { value: [null, null], low: [null, null], high: [null, null] };
+    const said = (columns: Columns) => emptyTop(modelWith({ ...lost, ...columns }), "p95", "5m")[0];
+    expect(said({ count: [0, 0] })).toBe("No events matched in 5m");
+    expect(said({ count: [null, null], state: "rr" })).toBe("Rebuilding");
+    expect(said({ count: [3, 4] })).toBe("Too few events for p95");
+    expect(said({ count: [12_431, 4] })).toBe("Not known");
+    expect(emptyTop(modelWith(), "p95", "5m")[0]).toBe("Nothing counted in 5m");
   });
 });

@@ -10,7 +10,6 @@ import { plotOf } from "../../charts/plot";
 import { Empty, Refused } from "../../components/notes";
 import { seriesText, sideOf } from "../../lib/limit-words";
 import { startsAtZero } from "../../lib/numbers";
-import { throughMs } from "../../lib/shown";
 import { clockOn } from "../../lib/time";
 import { asTable, zone } from "../../lib/view";
 
@@ -63,11 +62,9 @@ function Drawn({ alert, asks, metric }: DrawnProps) {
   const { resolution_ms: resolutionMs, keep_ms: keepMs } = metric;
   const around = aroundOf(alert, asks.windowMs, { nowMs: listNowMs.value, resolutionMs, keepMs });
   const { model, problem } = useAnswer(alert, asks, around);
-  const through = throughMs.value;
-  const edge = through === null ? null : Math.floor(through / resolutionMs) * resolutionMs;
   const plot = useMemo(
-    () => model && plotOf([{ model, aggregate: asks.aggregate }], edge),
-    [model, asks.aggregate, edge],
+    () => model && plotOf([{ model, aggregate: asks.aggregate }]),
+    [model, asks.aggregate],
   );
   const { unit } = alert;
   if (problem && !plot) return <Refused problem={problem} />;

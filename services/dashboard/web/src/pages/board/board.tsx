@@ -8,6 +8,7 @@ import { Empty, Refused } from "../../components/notes";
 import { navigate } from "../../lib/router";
 import { may, session } from "../../lib/session";
 import { to, toPut } from "../../lib/view";
+import { useChanges } from "../../live/use";
 import { words } from "../../messages.en";
 import { ChartTile } from "./chart-tile";
 import { rememberBoard } from "./last";
@@ -19,6 +20,8 @@ export default function BoardPage({ names }: PageProps) {
   const ready = session.value?.signed_in ?? false;
   const boards = useLoad<Page<Board>>(ready ? "/boards" : null);
   const metrics = useLoad<Page<Metric>>(ready ? "/metrics" : null);
+  // How long panes are, and so a tile's step, is another matter after an edit.
+  useChanges(metrics.reload);
   const board = boards.body?.items.find((one) => one.name === name);
   useTitle(board?.title || name);
   useEffect(() => {

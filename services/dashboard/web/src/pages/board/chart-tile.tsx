@@ -38,8 +38,8 @@ export function ChartTile({ tile }: { tile: Tile }) {
         <span class="sub">{subtitle(tile, followed.feeds[0]?.model?.metric.unit ?? null)}</span>
         <span class="grow" />
         <Fires shown={shown} />
-        {plot && plot.of > plot.lines.length && (
-          <span class="sub">{words.chart.showing(plot.lines.length, plot.of)}</span>
+        {plot && plot.of > plot.shown && (
+          <span class="sub">{words.chart.showing(plot.shown, plot.of)}</span>
         )}
       </header>
       <div class="body">

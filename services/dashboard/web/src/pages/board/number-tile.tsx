@@ -5,23 +5,21 @@ import { plotOf } from "../../charts/plot";
 import { Spark } from "../../charts/spark";
 import { shownOf } from "../../charts/watched";
 import { Fires } from "../../components/fires";
-import { Icon, type IconName } from "../../components/icon";
-import { type NumberView, numberView, type TileState } from "../../lib/number-view";
+import { isMarked, TileMark } from "../../components/tile-mark";
+import { numberAsked } from "../../lib/number-query";
+import { type NumberView, numberView } from "../../lib/number-view";
 import { exact, startsAtZero } from "../../lib/numbers";
 import { shownNowMs } from "../../lib/pause";
-import { aggregatesOf, askingOf, numberStep, queryOf, windowLength } from "../../lib/query";
-import { lostMs, staleMs, throughMs } from "../../lib/shown";
+import { aggregatesOf } from "../../lib/query";
+import { lostMs, staleMs } from "../../lib/shown";
+import { lengthWords } from "../../lib/time";
 import { range, to, zone } from "../../lib/view";
-import { fresh } from "../../live/live";
+import { EMPTY_FEED } from "../../live/feed";
 import { useQueries, useVisible } from "../../live/use";
 import { words } from "../../messages.en";
 
-const MARKS: Readonly<Partial<Record<TileState, readonly [string, IconName, string]>>> = {
-  stale: ["warn", "stale", words.tile.stale],
-  error: ["bad", "alert", words.tile.error],
-  incomplete: ["warn", "alert", words.tile.incomplete],
-  rebuilding: ["none", "replay", words.tile.rebuilding],
-};
+/** Of a metric that is not listed, which the server refuses anyway. */
+const RESOLUTION_MS = 10_000;
 
 interface NumberTileProps {
   readonly tile: Tile;
@@ -33,21 +31,19 @@ interface NumberTileProps {
 export function NumberTile({ tile, metrics }: NumberTileProps) {
   const [element, visible] = useVisible<HTMLAnchorElement>();
   const aggregate = aggregatesOf(tile)[0] ?? "count";
-  const length = windowLength(tile);
-  const asking = askingOf(tile, aggregate);
-  const shown = shownOf(asking, [aggregate]);
   const resolutionMs = metrics?.find((one) => one.name === tile.metric)?.resolution_ms;
-  const step = resolutionMs && length ? numberStep(resolutionMs, range.value.ms) : undefined;
-  const query = queryOf(asking, range.value.value, step);
-  const { feeds, old } = useQueries([query], visible && metrics !== null);
-  const feed = feeds[0] ?? { model: null, problem: null, partial: null, nextPart: 1 };
+  const asked = numberAsked(tile, aggregate, resolutionMs ?? RESOLUTION_MS, range.value);
+  const { windowMs, backMs } = asked;
+  const shown = shownOf(asked.asking, [aggregate]);
+  const { feeds, old } = useQueries([asked.number, asked.line], visible && metrics !== null);
+  const [feed = EMPTY_FEED, line = EMPTY_FEED] = feeds;
   const view = numberView(feed, {
     aggregate,
-    windowMs: shown.windowMs,
-    rangeWords: range.value.words,
+    windowMs,
+    backMs,
+    rangeWords: words.tile.last(lengthWords(backMs)),
     zone: zone.value,
     nowMs: shownNowMs.value,
-    throughMs: throughMs.value,
     staleMs: staleMs.value,
     lostMs: lostMs.value,
   });
@@ -62,28 +58,14 @@ export function NumberTile({ tile, metrics }: NumberTileProps) {
     >
       <span class="name">
         <span>{tile.title || tile.metric}</span>
-        {MARKS[view.state] ? <Mark state={view.state} /> : <Fires shown={shown} />}
+        {isMarked(view.state) ? <TileMark state={view.state} /> : <Fires shown={shown} />}
       </span>
       <Value view={view} />
       <span class="err" title={view.detail}>
         {view.detail}
       </span>
-      <TileSpark feed={feed} aggregate={aggregate} />
+      <TileSpark feed={line} aggregate={aggregate} />
     </a>
-  );
-}
-
-function Mark({ state }: { state: TileState }) {
-  const mark = MARKS[state];
-  if (!mark) return null;
-  const [tone, icon, text] = mark;
-  const behind = state === "stale" && fresh.value?.status === "behind";
-  const word = behind ? words.tile.behind : text;
-  return (
-    <span class={`state ${tone}`}>
-      <Icon name={icon} />
-      <span class="w">{word}</span>
-    </span>
   );
 }
 
@@ -117,14 +99,7 @@ function TileSpark({
   aggregate: string;
 }) {
   const { model } = feed;
-  const through = throughMs.value;
-  // Once a pane is often enough to decide which window is over.
-  const grain = model?.metric.resolution_ms ?? 1_000;
-  const edge = through === null ? null : Math.floor(through / grain) * grain;
-  const plot = useMemo(
-    () => (model ? plotOf([{ model, aggregate }], edge) : null),
-    [model, aggregate, edge],
-  );
+  const plot = useMemo(() => (model ? plotOf([{ model, aggregate }]) : null), [model, aggregate]);
   if (!plot) return <span class="skel skel-spark" />;
   const stepMs = Math.max(1_000, range.value.ms / 400);
   const toMs = Math.ceil(shownNowMs.value / stepMs) * stepMs;

@@ -2,7 +2,9 @@
 import { nameOf } from "../../charts/plot";
 import { withinText } from "../../lib/ends";
 import { exact, isSketched, short, withUnit } from "../../lib/numbers";
-import type { Model } from "../../live/model";
+import { easiestOf, whyNone } from "../../lib/unknown";
+import { isCapped, type Model } from "../../live/model";
+import { words } from "../../messages.en";
 
 export interface TopRow {
   readonly id: string;
@@ -21,6 +23,19 @@ export interface TopTable {
   readonly rows: readonly TopRow[];
   /** Whether the ends have a column: not where every number is exact, and always will be. */
   readonly estimated: boolean;
+}
+
+/** Returns why the table of an aggregate is empty: in short, and more of it. */
+export function emptyTop(
+  model: Model,
+  aggregate: string,
+  length: string,
+): readonly [title: string, hint: string] {
+  const said = words.chart;
+  const aggregates = [aggregate];
+  const why = whyNone([...model.series.values()], { aggregates, capped: isCapped(model) });
+  if (why !== "few") return said.why(length)[why];
+  return [said.few(aggregate), said.fewHint(aggregate, easiestOf(aggregates)?.least ?? 0)];
 }
 
 /** Returns the table of an aggregate; empty where no series has a value. */

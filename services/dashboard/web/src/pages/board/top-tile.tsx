@@ -6,9 +6,10 @@ import { aggregatesOf, askingOf, queryOf, windowLength } from "../../lib/query";
 import { lostMs } from "../../lib/shown";
 import { lengthOf, lengthText } from "../../lib/time";
 import { range, to } from "../../lib/view";
+import type { Model } from "../../live/model";
 import { useQueries, useVisible } from "../../live/use";
 import { words } from "../../messages.en";
-import { type TopTable, topTableOf } from "./top-rows";
+import { emptyTop, type TopTable, topTableOf } from "./top-rows";
 
 const ROWS = 8;
 const MINUTE_MS = 60_000;
@@ -50,15 +51,28 @@ export function TopTile({ tile, metric }: { tile: Tile; metric: Metric | undefin
           <Refused problem={problem} />
         </div>
       )}
-      {table?.rows.length === 0 && (
-        <Empty title={words.chart.empty(length)}>
-          <span class="s">{words.chart.emptyHint}</span>
-        </Empty>
+      {model && table?.rows.length === 0 && (
+        <Nothing model={model} aggregate={aggregate} length={length} />
       )}
       {table && table.rows.length > 0 && (
         <TopRows table={table} aggregate={aggregate} by={tile.by ?? []} />
       )}
     </section>
+  );
+}
+
+interface NothingProps {
+  readonly model: Model;
+  readonly aggregate: string;
+  readonly length: string;
+}
+
+function Nothing({ model, aggregate, length }: NothingProps) {
+  const [title, hint] = emptyTop(model, aggregate, length);
+  return (
+    <Empty title={title}>
+      <span class="s">{hint}</span>
+    </Empty>
   );
 }
 

@@ -3,11 +3,12 @@ import { useState } from "preact/hooks";
 import { Copy } from "../../components/copy";
 import { Icon } from "../../components/icon";
 import { Empty, Refused } from "../../components/notes";
+import { pausedMs } from "../../lib/pause";
 import { may } from "../../lib/session";
 import { clock, span } from "../../lib/time";
 import { zone } from "../../lib/view";
 import { fresh, nowMs } from "../../live/live";
-import { type Tail, type TailRow, tailRate, wholeOf } from "../../live/tail";
+import { fateOf, type Tail, type TailRow, tailRate, wholeOf } from "../../live/tail";
 import type { TailEvent } from "../../live/wire";
 import { words } from "../../messages.en";
 import { emptyOf } from "./filter";
@@ -123,8 +124,8 @@ interface RowProps {
 }
 
 function Row({ row, open, onToggle }: RowProps) {
-  const { event, fate } = row;
-  const what = fate?.fate ?? "counting";
+  const { event } = row;
+  const what = fateOf(row, countedMs());
   const said = whyOf(row);
   const isNew = nowMs.value - event.received_ms < NEW_MS;
   return (
@@ -142,6 +143,12 @@ function Row({ row, open, onToggle }: RowProps) {
       {open && <Whole event={event} />}
     </div>
   );
+}
+
+/** Up to where everything is counted; a screen that is held shows what was known then. */
+function countedMs(): number | null {
+  const through = fresh.value?.processed_through_ms ?? null;
+  return through === null ? null : Math.min(through, pausedMs.value ?? through);
 }
 
 /** The event with all that the tail has of it. */

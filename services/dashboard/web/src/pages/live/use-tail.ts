@@ -1,7 +1,7 @@
 /** The tail as a page follows it: filtered by the server, held still on demand. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { live, nowMs } from "../../live/live";
-import { EMPTY_TAIL, shownTail, type Tail, tailAfter } from "../../live/tail";
+import { EMPTY_TAIL, shownTail, type Tail, tailAfter, tailForgotten } from "../../live/tail";
 import type { Problem } from "../../live/wire";
 import { filterOf } from "./filter";
 
@@ -37,8 +37,11 @@ export function useTail(filter: string | null, held: boolean): FollowedTail {
       () => {
         leave = live.frames({ to: "tail", filter: filterOf(filter) }, (told) => {
           if (told.op === "error") setProblem(told.problem);
-          if (told.op !== "tail") return;
-          latest = tailAfter(latest, told, nowMs.value);
+          if (told.op === "subscribed") {
+            setProblem(null);
+            latest = tailForgotten(latest);
+          } else if (told.op === "tail") latest = tailAfter(latest, told, nowMs.value);
+          else return;
           if (frame === 0) frame = requestAnimationFrame(draw);
         });
       },

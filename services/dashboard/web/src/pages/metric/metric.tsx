@@ -16,16 +16,16 @@ import { current, replaceParams } from "../../lib/router";
 import { may, session } from "../../lib/session";
 import { lengthOf, lengthText, lengthWords } from "../../lib/time";
 import { range, to } from "../../lib/view";
-import { useQueries } from "../../live/use";
+import { useChanges, useQueries } from "../../live/use";
 import { lateWords } from "../../messages.late.en";
 import { metricWords } from "../../messages.metrics.en";
 import { chosenOf, windowsFor } from "./choice";
 import { Filling } from "./filling";
 import { PutOnBoard } from "./put-on-board";
 import { SeriesPanel } from "./series-panel";
-import { TopTexts } from "./top-texts";
 import { Waiting } from "./waiting";
 
+const TopTexts = lazy(() => import("./top-texts"));
 const Verified = lazy(() => import("./verified"));
 const CorrectionsTab = lazy(() => import("./corrections-tab"));
 const LedgerTab = lazy(() => import("./ledger-tab"));
@@ -34,21 +34,26 @@ const DefinitionTab = lazy(() => import("./definition-tab"));
 const CHART_PX = 330;
 const STARTING_MS = 2_000;
 const WAITING_MS = 15_000;
+const STEADY_MS = 60_000;
 
 export default function MetricPage({ names }: PageProps) {
   const name = names.get("name") ?? "";
   useTitle(name);
   const ready = session.value?.signed_in ?? false;
   const path = ready ? `/metrics/${encodeURIComponent(name)}` : null;
-  const [everyMs, setEveryMs] = useState<number | undefined>(STARTING_MS);
+  const [everyMs, setEveryMs] = useState(STARTING_MS);
   const detail = useLoad<MetricDetail>(path, everyMs);
   const starting = !detail.body?.active || detail.body.filling != null;
   const waiting = detail.body?.waiting != null;
   useEffect(
-    () => setEveryMs(starting ? STARTING_MS : waiting ? WAITING_MS : undefined),
+    () => setEveryMs(starting ? STARTING_MS : waiting ? WAITING_MS : STEADY_MS),
     [starting, waiting],
   );
   const definition = useLoad<Definition>(ready ? pathOf("metric", name) : null);
+  useChanges(() => {
+    detail.reload();
+    definition.reload();
+  });
   const metric = detail.body;
   const listed = metric !== null && isList(chosenOf(metric, current.value.params).aggregate);
   return (
@@ -261,13 +266,7 @@ function ChartTab({ metric }: { metric: MetricDetail }) {
           />
         </div>
       </section>
-      <SeriesPanel
-        metric={metric}
-        aggregate={chosen.aggregate}
-        plot={plot}
-        query={query}
-        of={plot?.of ?? 0}
-      />
+      <SeriesPanel metric={metric} aggregate={chosen.aggregate} plot={plot} query={query} />
     </div>
   );
 }

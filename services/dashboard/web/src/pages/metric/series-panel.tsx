@@ -6,7 +6,7 @@ import { csvRows } from "../../charts/table";
 import { Copy } from "../../components/copy";
 import { VirtualTable } from "../../components/virtual-table";
 import { csv } from "../../lib/csv";
-import { bounds, exact, integer, NONE, unitOf, withUnit } from "../../lib/numbers";
+import { bounds, exact, integer, NONE, withUnit } from "../../lib/numbers";
 import { words } from "../../messages.en";
 import { metricWords } from "../../messages.metrics.en";
 
@@ -15,19 +15,18 @@ interface SeriesPanelProps {
   readonly aggregate: string;
   readonly plot: Plot | null;
   readonly query: Readonly<Record<string, unknown>>;
-  readonly of: number;
 }
 
 /** The panel under the chart. */
-export function SeriesPanel({ metric, aggregate, plot, query, of }: SeriesPanelProps) {
-  const unit = unitOf(aggregate, metric.unit);
+export function SeriesPanel({ metric, aggregate, plot, query }: SeriesPanelProps) {
+  const unit = plot?.unit ?? "";
   const lines = plot?.lines.filter((line) => !line.ghost) ?? [];
   const said = metricWords.metric;
   return (
     <section class="panel size-L">
       <header>
         <h2>{said.series}</h2>
-        <span class="sub">{said.ofSeries(lines.length, of)}</span>
+        <span class="sub">{said.ofSeries(plot?.shown ?? 0, plot?.of ?? 0)}</span>
         <span class="grow" />
         <button
           type="button"

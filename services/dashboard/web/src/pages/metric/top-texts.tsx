@@ -21,7 +21,7 @@ interface TopTextsProps {
 }
 
 /** One table for each group, in place of the chart. */
-export function TopTexts({ metric, chosen }: TopTextsProps) {
+export default function TopTexts({ metric, chosen }: TopTextsProps) {
   const { aggregate, by } = chosen;
   const length = chosen.window ?? range.value.value;
   // Only the newest window is shown: two steps are enough to have it.

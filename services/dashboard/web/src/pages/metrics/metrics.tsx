@@ -7,13 +7,14 @@ import { Spark } from "../../charts/spark";
 import { Icon } from "../../components/icon";
 import { useTitle } from "../../components/lazy";
 import { Empty, Note, Refused } from "../../components/notes";
+import { TileMark } from "../../components/tile-mark";
 import { VirtualTable } from "../../components/virtual-table";
 import { numberView } from "../../lib/number-view";
 import { exact, integer, isList, NONE, startsAtZero } from "../../lib/numbers";
 import { shownNowMs } from "../../lib/pause";
 import { queryOf } from "../../lib/query";
 import { may, session } from "../../lib/session";
-import { lostMs, staleMs, throughMs } from "../../lib/shown";
+import { lostMs, staleMs } from "../../lib/shown";
 import { lengthWords } from "../../lib/time";
 import { putting, to, toPut, zone } from "../../lib/view";
 import { useQueries, useVisible } from "../../live/use";
@@ -113,13 +114,7 @@ function MetricRow({ metric }: { metric: Metric }) {
   const { feeds } = useQueries([queryOf({ metric: metric.name, aggregate }, "1h")], visible);
   const feed = feeds[0];
   const model = feed?.model ?? null;
-  const through = throughMs.value;
-  const edge =
-    through === null ? null : Math.floor(through / metric.resolution_ms) * metric.resolution_ms;
-  const plot = useMemo(
-    () => (model ? plotOf([{ model, aggregate }], edge) : null),
-    [model, aggregate, edge],
-  );
+  const plot = useMemo(() => (model ? plotOf([{ model, aggregate }]) : null), [model, aggregate]);
   const view = feed && numberView(feed, contextOf(aggregate));
   const toMs = Math.ceil(shownNowMs.value / 20_000) * 20_000;
   return (
@@ -147,7 +142,9 @@ function MetricRow({ metric }: { metric: Metric }) {
         )}
       </td>
       <td class="num" title={view ? `${exact(view.exact)}, ${view.detail}` : undefined}>
-        <b>{view?.value || NONE}</b> <span class="t3">{view?.unit}</span>{" "}
+        {view && <TileMark state={view.state} />}{" "}
+        <b class={view?.open ? "open" : undefined}>{view?.value || NONE}</b>{" "}
+        <span class="t3">{view?.unit}</span>{" "}
         <span class="t3 s">
           {aggregate}
           {view?.band && `, ${view.band}`}
@@ -166,10 +163,10 @@ function contextOf(aggregate: string) {
   return {
     aggregate,
     windowMs: null,
+    backMs: null,
     rangeWords: metricWords.metrics.lastHour,
     zone: zone.value,
     nowMs: shownNowMs.value,
-    throughMs: throughMs.value,
     staleMs: staleMs.value,
     lostMs: lostMs.value,
   };

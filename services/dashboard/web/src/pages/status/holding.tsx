@@ -48,15 +48,19 @@ export function Holding({ status }: { status: Status }) {
           {lag.records !== null && lag.ms !== null && (
             <p class="t3 s">{words.lag(integer(lag.records), span(lag.ms))}</p>
           )}
-          <p class="t3 s">
-            {log.left_ms === null || log.kept_ms === null
-              ? words.forEver
-              : words.log(span(log.left_ms), span(log.kept_ms))}
-          </p>
+          <p class="t3 s">{logText(log)}</p>
         </div>
       </section>
     </>
   );
+}
+
+/** Returns for how long the log holds what is not counted; that nobody knows is no all-clear. */
+function logText(log: Status["log"]): string {
+  const { left_ms: left, kept_ms: kept, oldest_ms: oldest } = log;
+  if (left !== null) return words.log(span(left), kept === null ? null : span(kept));
+  if (log.warning === null && (kept !== null || oldest !== null)) return words.forEver;
+  return words.logUnknown;
 }
 
 /** How late each source's events were in the last day. */
