@@ -2,6 +2,7 @@
 
 import { label } from "../lib/numbers";
 import { color } from "../lib/palette";
+import type { Correction } from "../live/wire";
 import { words } from "../messages.en";
 import { correctionWords, endsBefore } from "./corrected";
 import type { LimitLine, TimeSpan } from "./limits";
@@ -126,7 +127,8 @@ export function paintLines(pen: Pen, area: Area, scene: Scene): void {
   pen.lineJoin = "round";
   for (const line of plot.lines) paintBand(pen, area, plot, line);
   for (const line of plot.lines) paintLine(pen, area, plot, line);
-  for (const line of plot.lines) paintCorrections(pen, area, plot, line);
+  const marked = plot.lines.flatMap((line) => paintCorrections(pen, area, plot, line));
+  paintCorrectionWords(pen, area, marked);
   pen.restore();
   if (scene.labelled) paintLabels(pen, area, scene);
 }
@@ -206,11 +208,26 @@ function dot(pen: Pen, x: number, y: number): void {
   pen.fill();
 }
 
-/** The least distance of two labels of corrections. */
-const CORRECTION_PX = 150;
+/** Where a correction is marked. */
+interface Marked {
+  readonly one: Correction;
+  readonly x: number;
+  readonly y: number;
+}
 
-function paintCorrections(pen: Pen, area: Area, plot: Plot, line: Line): void {
+/** The least distance of the words of two corrections of a line, and of any two in height. */
+const CORRECTION_PX = 150;
+const WORDS_PX = 13;
+const CROWDED_PX = 9;
+/** Of more corrections in a chart only so many are told in words: the table has them all. */
+const MOST_TOLD = 6;
+
+/** Marks the corrections of a line; returns those that may be told in words. */
+function paintCorrections(pen: Pen, area: Area, plot: Plot, line: Line): Marked[] {
+  const marked: Marked[] = [];
   let labelled = Number.POSITIVE_INFINITY;
+  // Side by side they would hide the line that they are about.
+  const size = line.corrections.length * CROWDED_PX > area.width ? 2 : 5;
   // The newest first: of neighbours, such as sliding windows over one late event, it is told.
   for (const one of line.corrections) {
     if (one.is === null || one.t_ms < t(plot, 0)) continue;
@@ -220,7 +237,7 @@ function paintCorrections(pen: Pen, area: Area, plot: Plot, line: Line): void {
     pen.lineWidth = 1.25;
     const ends = endsBefore(one);
     if (ends) whisker(pen, x, area.y(ends.low), area.y(ends.high));
-    if (one.was !== null) {
+    if (one.was !== null && size > 2) {
       const y0 = area.y(one.was);
       pen.beginPath();
       pen.moveTo(x, y0);
@@ -232,10 +249,31 @@ function paintCorrections(pen: Pen, area: Area, plot: Plot, line: Line): void {
       pen.fill();
       pen.stroke();
     }
-    diamond(pen, x, y);
+    diamond(pen, x, y, size);
     if (labelled - x < CORRECTION_PX) continue;
     labelled = x;
-    halo(pen, correctionWords(one), x - 9, y - 8);
+    marked.push({ one, x, y });
+  }
+  return marked;
+}
+
+/** Tells corrections in words, the newest first, where there is room for them. */
+function paintCorrectionWords(pen: Pen, area: Area, marked: readonly Marked[]): void {
+  const told: { left: number; right: number; y: number }[] = [];
+  pen.font = BOLD;
+  for (const { one, x, y } of [...marked].sort((a, b) => b.x - a.x)) {
+    if (told.length === MOST_TOLD) return;
+    const text = correctionWords(one);
+    const width = pen.measureText(text).width;
+    const right = x - 9 - width < area.left ? x + 9 + width : x - 9;
+    const box = { left: right - width, right, y: y - 8 };
+    const overlaps = told.some(
+      (other) =>
+        other.left < box.right && box.left < other.right && Math.abs(other.y - box.y) < WORDS_PX,
+    );
+    if (overlaps || right > area.left + area.width) continue;
+    told.push(box);
+    halo(pen, text, box.right, box.y);
   }
 }
 
@@ -251,12 +289,12 @@ function whisker(pen: Pen, x: number, low: number, high: number): void {
   pen.stroke();
 }
 
-function diamond(pen: Pen, x: number, y: number): void {
+function diamond(pen: Pen, x: number, y: number, size: number): void {
   pen.beginPath();
-  pen.moveTo(x, y - 5);
-  pen.lineTo(x + 5, y);
-  pen.lineTo(x, y + 5);
-  pen.lineTo(x - 5, y);
+  pen.moveTo(x, y - size);
+  pen.lineTo(x + size, y);
+  pen.lineTo(x, y + size);
+  pen.lineTo(x - size, y);
   pen.closePath();
   pen.fillStyle = color("fix");
   pen.fill();

@@ -26,32 +26,41 @@ const LATE: Correction = {
 const AREA: Area = { left: 0, top: 0, width: 600, height: 600, x: (t) => t / 1000, y: (v) => v };
 
 /** Paints a line with one correction and returns what was written, and where lines went. */
-function painted(one: Partial<Correction>, [low, high]: readonly [number, number]) {
+const painted = (one: Partial<Correction>, [low, high]: readonly [number, number]) =>
+  paintedAll([{ ...LATE, is_low: low, is_high: high, ...one }]);
+
+/** Paints lines with corrections. */
+function paintedAll(corrections: readonly Correction[]) {
   const values = [512, 500];
-  const series = { k: 0, by: {}, slot: 0, value: values, low: values, high: values };
+  const of = { by: {}, slot: 0, value: values, low: values, high: values };
   const model = modelOf({
     metric: { name: "m", version: 1, unit: "ms", resolution_ms: 60_000, lateness_ms: 0 },
     epoch: 1,
     rev: 1,
     final_to_ms: 120_000,
-    of: 1,
+    of: 2,
     t_ms: [60_000, 120_000],
-    series: [{ ...series, count: [9, 9], state: "ff" }],
-    corrections: [{ ...LATE, is_low: low, is_high: high, ...one }],
+    series: [0, 1].map((k) => ({ ...of, k, count: [9, 9], state: "ff" })),
+    corrections: [...corrections],
   });
   const texts: string[] = [];
   const places: string[] = [];
+  const words: { text: string; left: number; right: number; y: number }[] = [];
   const pen = new Proxy({} as CanvasRenderingContext2D, {
     get: (_, name) =>
       ({
-        fillText: (text: string) => texts.push(text),
+        fillText: (text: string, right: number, y: number) => {
+          texts.push(text);
+          words.push({ text, left: right - 6 * text.length, right, y });
+        },
+        measureText: (text: string) => ({ width: 6 * text.length }),
         lineTo: (x: number, y: number) => places.push(`${x},${y}`),
       })[name as string] ?? (() => undefined),
     set: () => true,
   });
   const plot = plotOf([{ model, aggregate: "p99" }]);
   paintLines(pen, AREA, { plot, labelled: false } as unknown as Scene);
-  return { texts, places };
+  return { texts, places, words };
 }
 
 describe("the mark of a correction", () => {
@@ -83,5 +92,31 @@ describe("the mark of a correction", () => {
     expect(painted(unknown, [512, 512]).texts).toEqual(["512, 3 events 20 min late"]);
     const { texts } = painted(unknown, [498, 530]);
     expect(texts).toEqual(["512 (498 – 530), 3 events 20 min late"]);
+  });
+
+  it("tells the newest of many, and no two over each other", () => {
+    // As after a night without a driver: each window of each line was corrected.
+    const late = Array.from({ length: 540 }, (_, at) => ({
+      ...LATE,
+      k: at % 2,
+      t_ms: 60_000 + 1_000 * (540 - at),
+      is: 512 + (at % 2) * 4,
+    }));
+    const { words } = paintedAll(late);
+    expect(words.length).toBeGreaterThan(1);
+    expect(words.length).toBeLessThanOrEqual(6);
+    expect(words[0]?.right).toBe(591);
+    for (const [at, one] of words.entries()) {
+      expect(one.left).toBeGreaterThanOrEqual(AREA.left);
+      for (const other of words.slice(at + 1)) {
+        const apart = one.left >= other.right || other.left >= one.right;
+        expect(apart || Math.abs(one.y - other.y) >= 13).toBe(true);
+      }
+    }
+  });
+
+  it("is told on its other side where there is no room", () => {
+    const { words } = painted({}, [512, 512]);
+    expect(words.map(({ left }) => left)).toEqual([69]);
   });
 });
