@@ -153,14 +153,15 @@ class TestCanonical:
             {"step": "2m"},
             {"by": ["route"]},
             {"by": ["region", "route"]},
+            {"compare": ["1d", "1w"]},
             {"aggregate": "p99"},
             {"where": [["a", "=", None]]},
         ],
     )
     def test_meaning_does(self, change: dict[str, Any]) -> None:
         """Queries that ask for something else, or for values in another order, have another."""
-        plain = parse_query({**PLAIN, "by": ["route", "region"]})
-        assert canonical_key(parse_query({**PLAIN, **change})) != canonical_key(plain)
+        plain = {**PLAIN, "by": ["route", "region"], "compare": ["1w", "1d"]}
+        assert canonical_key(parse_query({**plain, **change})) != canonical_key(parse_query(plain))
 
     def test_when_to_answer_is_no_part_of_it(self) -> None:
         """`after` says when to answer; what is answered is shared all the same."""

@@ -230,12 +230,13 @@ def parse_query(asked: Any) -> Query:
 def canonical(query: Query) -> dict[str, Any]:
     """Return the query's one form: what is left out filled in, order without meaning sorted.
 
-    That of `by` is the order in which a series has its values, and its number depends on it.
+    That of `by` is the order in which a series has its values, and its number depends on it;
+    that of `compare` is the order of an answer's.
     `after` is not part of it: it says when to answer, not what.
     """
     form = query.model_dump(mode="json", by_alias=True, exclude={"after"})
     form["by"] = list(dict.fromkeys(form["by"]))
-    form["compare"] = sorted(set(form["compare"]), key=parse_duration_ms)
+    form["compare"] = list(dict.fromkeys(form["compare"]))
     places = [form, *((form["expr"]["left"], form["expr"]["right"]) if form["expr"] else ())]
     for place in places:
         place["where"] = _sorted_conditions(place["where"])

@@ -247,7 +247,8 @@ def take_over(
     if not recovery.keep_checkpoint:
         checkpoint.set_aside(settings.checkpoint_dir, str(fence.fence))
     # Within an epoch processed-through never falls.
-    through_ms = newest.processed_through_ms if newest and not recovery.new_epoch else 0
+    is_of_epoch = newest is not None and newest.epoch == start.epoch
+    through_ms = newest.processed_through_ms if newest and is_of_epoch else 0
     return Footing(
         fence=fence,
         epoch=start.epoch,
@@ -490,39 +491,55 @@ class _Start:
 
     def _incomplete_before_ms(self, recovery: Recovery, bounds: LogBounds) -> int:
         if not recovery.gaps and not recovery.given_up:
-            behind = (*recovery.levels, *recovery.bridges)
-            is_known = all(self._has_a_horizon_before(level, bounds) for level in behind)
-            return 0 if is_known else self._complete_from_ms(bounds.start, bounds.end)
+            if not self._lacks_repeats(recovery, bounds):
+                return 0
+            return self._complete_from_ms(bounds.start, bounds.end)
         if recovery.given_up:
             # When the last of it was received nobody can ask any more; until now at most.
             return incomplete_before_ms(self.clock.now_ms(), self._horizon_ms())
         return self._complete_from_ms(bounds.start, bounds.end)
 
-    def _has_a_horizon_before(self, level: Level, bounds: LogBounds) -> bool:
-        """Tell whether the log has all that a shard's range may repeat.
+    def _lacks_repeats(self, recovery: Recovery, bounds: LogBounds) -> bool:
+        """Tell whether a shard that is behind may count a repeat of what retention has taken.
 
-        A shard that was put back to almost as long ago as the log reaches counts a repeat of what
-        retention has taken since.
+        As one that was put back to almost as long ago as the log reaches. What is not known after
+        a while is taken for so: see `_complete_from_ms`.
         """
-        horizon_ms = self._horizon_ms()
-        for partition, first in bounds.start.items():
-            begin = level.read_from.get(partition, 0)
-            if not first or begin >= level.to_offsets.get(partition, 0):
-                continue
+        begins: dict[int, int] = {}
+        for level in (*recovery.levels, *recovery.bridges):
+            for partition, begin in level.read_from.items():
+                if bounds.start.get(partition) and begin < level.to_offsets.get(partition, 0):
+                    begins[partition] = min(begin, begins.get(partition, begin))
+        horizon_ms, until_s = self._horizon_ms(), self.clock.monotonic_s() + PATIENCE_S
+        while begins:
+            first, _ = self.log.ends()
             try:
-                oldest_ms = self.log.received_ms(partition, first)
-                if self.log.received_ms(partition, begin) - oldest_ms < horizon_ms:
-                    return False
+                return any(
+                    self.log.received_ms(p, max(n, first[p])) - self.log.received_ms(p, first[p])
+                    < horizon_ms
+                    for p, n in begins.items()
+                )
             except (KafkaException, TimeoutError) as error:
-                LOG.warning("old_log_not_read", what="start", error=first_line(error))
-                return False
-        return True
+                why = first_line(error)
+            LOG.warning("old_log_not_read", what="start", error=why, pause_s=PAUSE_S)
+            if self.clock.monotonic_s() >= until_s:
+                return True
+            threading.Event().wait(PAUSE_S)
+        return False
 
 
 def newest_record(settings: Settings) -> BatchRecord | None:
-    """Return the newest batch record, which readers go by; None before the first of an epoch."""
+    """Return the newest batch record, of whatever epoch; None if none is kept."""
     client = open_client(settings, TIMEOUT_S)
-    newest = client.xrevrange(names.BATCHES, count=1)
-    client.close()
-    last = decode(newest[0][1][FIELD]) if newest else None
-    return last if isinstance(last, BatchRecord) else None
+    before = "+"
+    try:
+        # Behind it stand only the openings of epochs that told nothing.
+        while entries := client.xrevrange(names.BATCHES, max=before, count=8):
+            for entry_id, fields in entries:
+                found = decode(fields[FIELD])
+                if isinstance(found, BatchRecord):
+                    return found
+                before = f"({entry_id.decode()}"
+    finally:
+        client.close()
+    return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ IDLE_S = 30.0
 READ_COUNT = 50
 # Events whose fate may still come, and fates whose event may still come.
 REMEMBERED = 5_000
-# Fates that one who pauses is told later: more events than a screen holds.
+# Fates that one who pauses is told later: more events than a screen holds, whose fates come first.
 OWED = 500
 Place = tuple[int, int]
 
@@ -55,7 +55,7 @@ class TailFeed:
     filter: Filter
     subscriptions: set[Subscription] = field(default_factory=set)
     shown: OrderedDict[Place, str] = field(default_factory=OrderedDict)
-    owed: dict[Subscription, deque[dict[str, Any]]] = field(default_factory=dict)
+    owed: dict[Subscription, list[dict[str, Any]]] = field(default_factory=dict)
     _of: int = 0
     _allowance: float = EVENTS_PER_S
     _at_s: float = 0.0
@@ -202,7 +202,8 @@ class Tails:
             client = subscription.client
             if client.hz == 0 or not client.can_take(now_s):
                 if fates:
-                    feed.owed.setdefault(subscription, deque(maxlen=OWED)).extend(fates)
+                    kept = feed.owed.setdefault(subscription, [])
+                    kept += fates[: OWED - len(kept)]
             elif owed := feed.owed.pop(subscription, None):
                 client.socket.write(frame([*owed, *fates]))
             elif is_new:

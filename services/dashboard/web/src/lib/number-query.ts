@@ -6,6 +6,25 @@ import { lengthOf, lengthText } from "./time";
 const POINTS = 400;
 const USUAL_MS = 300_000;
 const LEAST_BACK_MS = 900_000;
+const SECOND_MS = 1_000;
+/** Lengths that longer panes divide as well: the coarser the panes, the fewer are read. */
+const ROUND_S = [
+  ...[1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_200, 1_800],
+  ...[3_600, 7_200, 10_800, 21_600, 43_200, 86_400],
+];
+
+/** Returns the first round length of whole panes that is long enough, and fits; else null. */
+function roundStep(
+  resolutionMs: number,
+  leastMs: number,
+  fits: (stepMs: number) => boolean,
+): number | null {
+  const found = ROUND_S.find((s) => {
+    const ms = s * SECOND_MS;
+    return ms >= leastMs && ms % resolutionMs === 0 && fits(ms);
+  });
+  return found === undefined ? null : found * SECOND_MS;
+}
 
 /** The queries of one tile; they are the same where one says both. */
 export interface NumberAsked {
@@ -19,7 +38,8 @@ export interface NumberAsked {
 
 /** Returns the step of a tile's line: as fine as its panes and the room for it allow. */
 export function lineStep(resolutionMs: number, rangeMs: number): number {
-  return Math.max(1, Math.ceil(rangeMs / POINTS / resolutionMs)) * resolutionMs;
+  const round = roundStep(resolutionMs, rangeMs / POINTS, () => true);
+  return round ?? Math.max(1, Math.ceil(rangeMs / POINTS / resolutionMs)) * resolutionMs;
 }
 
 /**
@@ -28,6 +48,8 @@ export function lineStep(resolutionMs: number, rangeMs: number): number {
  * Whole steps make up a window, so that the window before it is one of the answer's too.
  */
 export function numberStep(resolutionMs: number, windowMs: number): number {
+  const round = roundStep(resolutionMs, windowMs / POINTS, (ms) => windowMs % ms === 0);
+  if (round !== null) return round;
   const panes = windowMs / resolutionMs;
   let step = Math.max(1, Math.ceil(panes / POINTS));
   while (step < panes && panes % step !== 0) step += 1;

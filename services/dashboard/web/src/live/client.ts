@@ -15,6 +15,8 @@ export const LEAVE_MS = 5_000;
 /** After how long what was refused is asked again, at first and at most; half of it more by chance. */
 export const AGAIN_MS = 10_000;
 export const MOST_AGAIN_MS = 60_000;
+/** The most subscriptions of a socket, until the server says it. */
+const USUAL_ROOM = 64;
 const HIDDEN_HZ = 0.1;
 const CALM_HZ = 0.2;
 const TICK_MS = 250;
@@ -30,7 +32,8 @@ export interface Wire {
 
 /** Tells whether a metric may be another one than before: refused, edited, of another epoch. */
 function isOther(before: Feed, after: Feed): boolean {
-  if (after.problem !== null && after.problem !== before.problem) return true;
+  const [was, is] = [before.problem, after.problem];
+  if (is !== null && (is.code !== was?.code || is.message !== was?.message)) return true;
   const [one, other] = [before.model, after.model];
   if (one === null || other === null) return false;
   return one.metric.version !== other.metric.version || one.epoch !== other.epoch;
@@ -78,6 +81,9 @@ export class LiveClient {
   private readonly around: Surroundings;
   private wire: Wire | null = null;
   private readonly byId = new Map<number, Follower>();
+  /** Those that are subscribed, of which a server allows so many. */
+  private readonly asked = new Set<Follower>();
+  private room = USUAL_ROOM;
   private readonly dirty = new Set<Follower>();
   private drawing = false;
   private counted: Counted | null = null;
@@ -182,13 +188,42 @@ export class LiveClient {
   }
 
   private removed(follower: Follower): void {
+    this.leave(follower);
+    this.letIn();
+  }
+
+  private leave(follower: Follower): void {
     follower.again?.();
+    follower.forget?.();
     if (!this.byId.delete(follower.id)) return;
     this.dirty.delete(follower);
-    if (this.link.value.phase === "open") this.send({ op: "unsubscribe", id: follower.id });
+    if (!this.asked.delete(follower) || this.link.value.phase !== "open") return;
+    this.send({ op: "unsubscribe", id: follower.id });
+  }
+
+  /** Subscribes those who found no room, as far as there is some now. */
+  private letIn(): void {
+    if (this.link.value.phase !== "open") return;
+    for (const one of this.byId.values()) {
+      if (this.asked.size >= this.room) return;
+      if (!this.asked.has(one) && one.again === null) this.subscribe(one);
+    }
+  }
+
+  /** Makes room for one more, at the cost of what is followed only since nobody knows who returns. */
+  private hasRoom(): boolean {
+    while (this.asked.size >= this.room) {
+      const left = [...this.asked].find((one) => one.forget !== null);
+      if (!left) return false;
+      this.leave(left);
+    }
+    return true;
   }
 
   private subscribe(follower: Follower): void {
+    // One too many would end the socket: who finds no room waits until another leaves.
+    if (!this.asked.has(follower) && !this.hasRoom()) return;
+    this.asked.add(follower);
     follower.key = null;
     follower.again?.();
     follower.again = null;
@@ -258,7 +293,11 @@ export class LiveClient {
 
   private resubscribe(): void {
     this.sendPace();
-    for (const follower of this.byId.values()) this.subscribe(follower);
+    this.asked.clear();
+    for (const follower of [...this.byId.values()]) {
+      if (follower.forget === null) this.subscribe(follower);
+      else this.leave(follower);
+    }
   }
 
   private sendPace(): void {
@@ -295,7 +334,10 @@ export class LiveClient {
     const frame = typeof data === "string" ? readFrame(data) : null;
     if (frame === null) return;
     // First of all: with a welcome, what is held is asked to be resumed.
-    if (frame.op === "welcome" && frame.key_id) this.greeted(frame.key_id);
+    if (frame.op === "welcome") {
+      this.room = frame.limits.subscriptions ?? USUAL_ROOM;
+      if (frame.key_id) this.greeted(frame.key_id);
+    }
     this.happened({ type: "frame", frame });
     if (frame.op === "heartbeat") {
       const { epoch, rev, fresh } = frame;
@@ -320,6 +362,8 @@ export class LiveClient {
   }
 
   private taken(follower: Follower, frame: ServerFrame): void {
+    // The server holds nothing of what it has refused.
+    if (frame.op === "error") this.asked.delete(follower);
     if (follower.take) {
       follower.take(frame);
       return;
@@ -328,8 +372,10 @@ export class LiveClient {
     if (isOther(follower.feed, feed)) this.changes.value += 1;
     follower.feed = feed;
     if (resume) this.resume(follower);
-    if (frame.op === "error") this.askAgain(follower);
-    else if (feed.problem === null) follower.refusals = 0;
+    if (frame.op === "error") {
+      this.askAgain(follower);
+      this.letIn();
+    } else if (feed.problem === null) follower.refusals = 0;
     // A paused screen still fills what it has not shown at all yet.
     if (!this.paused.value || follower.shown.value.model === null) this.show(follower);
   }

@@ -21,12 +21,16 @@ describe("lineStep", () => {
 describe("numberStep", () => {
   it.each([
     [10_000, 300_000, 10_000],
-    [1_000, 3_600_000, 9_000],
-    [10_000, 86_400_000, 240_000],
+    [1_000, 3_600_000, 10_000],
+    [10_000, 86_400_000, 300_000],
+    [10_000, 2 * 86_400_000, 600_000],
+    [10_000, 7 * 86_400_000, 1_800_000],
+    [10_000, 130_000, 10_000],
     [7_000, 70_000, 7_000],
     [3_600_000, 3_600_000, 3_600_000],
   ])("of panes of %d ms in a window of %d ms is %d", (resolution, length, step) => {
-    // Whole steps make up the window: the one before it is in the answer, too.
+    // Whole steps make up the window, so the one before it is in the answer, too; and panes of a
+    // minute make up the step, which are kept for longer than those of ten seconds.
     expect(numberStep(resolution, length)).toBe(step);
     expect(length % step).toBe(0);
   });
@@ -45,7 +49,7 @@ describe("numberAsked", () => {
     expect(asked.map(({ line }) => [line.step, line.range])).toEqual([
       ["10s", { last: "15m" }],
       ["10s", { last: "1h" }],
-      ["220s", { last: "24h" }],
+      ["5m", { last: "24h" }],
     ]);
   });
 

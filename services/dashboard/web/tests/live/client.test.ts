@@ -22,10 +22,11 @@ class TestWire implements Wire {
     this.onmessage?.({ data: JSON.stringify(frame) });
   }
 
-  welcome(key: string | null = "anne"): void {
+  welcome(key: string | null = "anne", subscriptions?: number): void {
     this.onopen?.();
     const who = { ...(key && { key_id: key }), scopes: [] };
-    this.says({ op: "welcome", epoch: 7, rev: 1, now_ms: 0, ...who, limits: { hz: 4 } });
+    const limits = { hz: 4, subscriptions };
+    this.says({ op: "welcome", epoch: 7, rev: 1, now_ms: 0, ...who, limits });
   }
 
   ops(): unknown[] {
@@ -358,6 +359,9 @@ describe("LiveClient", () => {
     const problem = { status: 422, code: "query_invalid", message: "step must be whole panes" };
     bench.wire.says({ op: "error", id: 1, problem });
     expect(bench.client.changes.value).toBe(1);
+    // The same again is no news: pages would read for ever.
+    bench.wire.says({ op: "error", id: 1, problem: { ...problem } });
+    expect(bench.client.changes.value).toBe(1);
     const { answer, ...frame } = whole();
     bench.wire.says({ op: "subscribed", id: 1, key: "q" });
     bench.wire.says({ ...frame, answer });
@@ -367,6 +371,63 @@ describe("LiveClient", () => {
     expect(bench.client.changes.value).toBe(2);
     bench.wire.says({ ...frame, epoch: 8, answer: { ...edited, epoch: 8 } });
     expect(bench.client.changes.value).toBe(3);
+  });
+
+  describe("with room for two subscriptions", () => {
+    const begun = () => {
+      const bench = new Bench();
+      bench.client.start();
+      bench.wire.welcome("anne", 2);
+      const ask = (metric: string) => bench.client.query({ metric, aggregate: "count" });
+      const told = () =>
+        bench.wire.sent.flatMap((frame) => {
+          const { op, id } = frame as { op: string; id: number };
+          return op === "subscribe" ? [id] : op === "unsubscribe" ? [-id] : [];
+        });
+      return { bench, ask, told };
+    };
+
+    it("lets who is one too many wait until another leaves", () => {
+      // The server ends a socket that asks for more, and nobody could tell why.
+      const { bench, ask, told } = begun();
+      const [first] = [ask("a"), ask("b"), ask("c"), ask("d")];
+      expect(told()).toEqual([1, 2]);
+      first?.release();
+      bench.passAlive(LEAVE_MS);
+      expect(told()).toEqual([1, 2, -1, 3]);
+    });
+
+    it("makes room at once of what nobody shows any more", () => {
+      const { ask, told } = begun();
+      for (const followed of [ask("a"), ask("b")]) followed.release();
+      ask("c");
+      ask("d");
+      ask("e");
+      expect(told()).toEqual([1, 2, -1, 3, -2, 4]);
+    });
+
+    it("gives the place of what is refused to another, and asks again when there is one", () => {
+      const { bench, ask, told } = begun();
+      const [, second] = [ask("a"), ask("b"), ask("c")];
+      const problem = { status: 422, code: "query_invalid", message: "no" };
+      bench.wire.says({ op: "error", id: 1, problem });
+      expect(told()).toEqual([1, 2, 3]);
+      bench.passAlive(20_000);
+      expect(told()).toEqual([1, 2, 3]);
+      second?.release();
+      bench.passAlive(LEAVE_MS);
+      expect(told()).toEqual([1, 2, 3, -2, 1]);
+    });
+
+    it("asks anew for no more than that after a reconnect, and first for what is shown", () => {
+      const { bench, ask, told } = begun();
+      const [first] = [ask("a"), ask("b"), ask("c")];
+      first?.release();
+      bench.wire.onclose?.({ code: 1006, reason: "" });
+      bench.pass(1_000);
+      bench.wire.welcome("anne", 2);
+      expect(told()).toEqual([2, 3]);
+    });
   });
 
   it("tells who follows frames that they begin anew", () => {

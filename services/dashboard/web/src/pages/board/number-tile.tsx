@@ -100,7 +100,7 @@ function TileSpark({
 }) {
   const { model } = feed;
   const plot = useMemo(() => (model ? plotOf([{ model, aggregate }]) : null), [model, aggregate]);
-  if (!plot) return <span class="skel skel-spark" />;
+  if (!plot) return feed.problem ? null : <span class="skel skel-spark" />;
   const stepMs = Math.max(1_000, range.value.ms / 400);
   const toMs = Math.ceil(shownNowMs.value / stepMs) * stepMs;
   return (

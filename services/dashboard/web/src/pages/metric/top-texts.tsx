@@ -8,6 +8,7 @@ import { lostMs } from "../../lib/shown";
 import { lengthOf, lengthText, lengthWords } from "../../lib/time";
 import { range } from "../../lib/view";
 import { useQueries } from "../../live/use";
+import { words } from "../../messages.en";
 import { metricWords } from "../../messages.metrics.en";
 import type { Choice } from "./choice";
 import { type TopList, type TopRow, topListsOf } from "./top-list";
@@ -40,11 +41,13 @@ export default function TopTexts({ metric, chosen }: TopTextsProps) {
   const problem = feeds[0]?.problem;
   const lists = model ? topListsOf(model, aggregate) : [];
   const empty = lists.every(({ rows }) => rows?.length === 0);
+  const ago = words.tile.last(lengthWords(lengthOf(length) ?? 0));
+  const why = lists.length > 0 ? metricWords.metric.top.none : words.chart.why(ago).nothing[0];
   const dimmed = old || lostMs.value !== null;
   return (
     <div class={`grid${dimmed ? " dimmed" : ""}`}>
       {problem && <Refused problem={problem} />}
-      {model && empty && <Empty title={metricWords.metric.top.none} />}
+      {model && empty && <Empty title={why} />}
       {!empty &&
         lists.map((list) => <TopPanel key={list.id} list={list} length={lengthOf(length) ?? 0} />)}
     </div>
