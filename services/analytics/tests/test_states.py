@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 from weir.clock import SystemClock
 from weir.event import placed
 from weir.kafka import Kafka
+from weir_analytics.panes import history
 from weir_analytics.panes.batch import Batch
 from weir_analytics.panes.dedup import PartitionState
 from weir_analytics.panes.holes import Hole
@@ -128,6 +129,26 @@ def log(kafka: str, new_topic: NewTopic, tmp_path: Path) -> Log:
 @pytest.mark.kafka
 class TestReadBack:
     """Without its runs a state is read from the log again."""
+
+    def test_who_leads_is_known_before_offsets_are_asked_for(
+        self, log: Log, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A new client that learns it meanwhile may miss that, and waits for three seconds."""
+        asked: list[str] = []
+
+        class Seen(AdminClient):
+            def list_topics(self, *given: Any, **named: Any) -> Any:
+                asked.append("topics")
+                return super().list_topics(*given, **named)
+
+            def list_offsets(self, *given: Any, **named: Any) -> Any:
+                asked.append("offsets")
+                return super().list_offsets(*given, **named)
+
+        monkeypatch.setattr(history, "AdminClient", Seen)
+        log.append("a")
+        state_before(log.batch(1), 0, SystemClock().now_ms())
+        assert asked[:2] == ["topics", "offsets"]
 
     def test_what_was_seen_is_known(self, log: Log) -> None:
         """Every event before the batch, and no other; and it is read once."""
