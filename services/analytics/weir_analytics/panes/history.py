@@ -91,8 +91,8 @@ def first_at(log: LogPartition, at_ms: int) -> int:
         KafkaException: If the log did not answer.
     """
     admin = AdminClient({**log.kafka.client_options(), "log_level": 0})
-    # A new client that is asked for offsets asks first who leads, and on a busy machine may miss the
-    # answer: it asks again after three seconds (librdkafka 2.16; one in six on two full cores).
+    # A new client that is asked for offsets asks first who leads, and on a busy machine may miss
+    # the answer: it asks again after three seconds (librdkafka 2.16; one in six on full cores).
     admin.list_topics(log.topic, timeout=TIMEOUT_S)
     note_step()
     place = admin, log.topic
