@@ -154,23 +154,11 @@ export const words = {
           "Nothing that this metric counts has arrived in this time.",
         ],
         nothing: [`Nothing counted in ${range}`, "No event of this metric is counted in it yet."],
-        rebuilding: [
-          "Rebuilding",
-          "This time is being counted from the log; nothing is known of it until then.",
-        ],
-        capped: [
-          "Not known, since the metric is capped",
-          'Any of what is counted in "other" may belong here, too.',
-        ],
-        incomplete: [
-          "Incomplete",
-          "Part of the log of this time is lost, and the rest holds no such event.",
-        ],
-        unkept: [
-          "Not kept",
-          "Windows of this time are not kept, and nothing is counted in the others.",
-        ],
-        waiting: ["Not counted yet", "Nothing is known of this time until it is counted."],
+        rebuilding: ["Rebuilding", "This time is being counted from the log."],
+        capped: ["Not known, since the metric is capped", 'Some of "other" may belong here.'],
+        incomplete: ["Incomplete", "Part of the log of this time is lost."],
+        unkept: ["Not kept", "Windows of this time are not kept."],
+        waiting: ["Not counted yet", "Nothing is known of it until then."],
         unsaid: ["Not known", "Events were counted, but they do not say this number."],
       }) as const,
     few: (aggregate: string) => `Too few events for ${aggregate}`,
