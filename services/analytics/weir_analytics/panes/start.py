@@ -490,13 +490,11 @@ class _Start:
         return [definitions.fold.lanes[offset] for offset in offsets]
 
     def _incomplete_before_ms(self, recovery: Recovery, bounds: LogBounds) -> int:
-        if not recovery.gaps and not recovery.given_up:
-            if not self._lacks_repeats(recovery, bounds):
-                return 0
-            return self._complete_from_ms(bounds.start, bounds.end)
         if recovery.given_up:
             # When the last of it was received nobody can ask any more; until now at most.
             return incomplete_before_ms(self.clock.now_ms(), self._horizon_ms())
+        if not recovery.gaps and not self._lacks_repeats(recovery, bounds):
+            return 0
         return self._complete_from_ms(bounds.start, bounds.end)
 
     def _lacks_repeats(self, recovery: Recovery, bounds: LogBounds) -> bool:
