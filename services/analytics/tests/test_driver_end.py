@@ -173,7 +173,7 @@ class Step:
 
 def set_stage(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a life begin without a log or a store, and with nothing to do."""
-    footing = SimpleNamespace(target={}, levels=(), epoch=1, events_id="log")
+    footing = SimpleNamespace(target={}, levels=(), epoch=1, events_id="log", told=frozenset[int]())
     driver.vitals, driver.clock, driver.figures = Vitals(), ManualClock(), MagicMock()
     monkeypatch.setattr(panes_driver, "take_over", lambda *_: footing)
     for name in ("LaneBook", "Cycle", "Ahead"):
