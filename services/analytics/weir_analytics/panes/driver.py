@@ -8,13 +8,14 @@ driver has taken over, when the state is of another log, or when a part of it di
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 import weakref
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 
 import structlog
 from py4j.protocol import Py4JError
@@ -49,6 +50,7 @@ from weir_analytics.panes.levels import slices
 from weir_analytics.panes.life import Life, let_go
 from weir_analytics.panes.log_offsets import LogOffsets
 from weir_analytics.panes.log_watch import lanes_left
+from weir_analytics.panes.loss_watch import LossWatch
 from weir_analytics.panes.open_lanes import lanes_beside
 from weir_analytics.panes.ops import Figures
 from weir_analytics.panes.passing import PASSING, StreamEndedError, first_line, missing
@@ -83,6 +85,12 @@ MOST_STARTS = 10
 STARTS_PAUSE_S = 30.0
 # Failures one after the other without a batch between them; then a fresh process tries.
 MOST_FAILURES = 60
+# How often it is looked whether slices have ended a life; and every how many looks at the stream,
+# which the JVM is asked for.
+LOOK_S = 0.1
+STREAM_LOOKS = 5
+# Longest wait for the marks that are looked at between batches.
+MARKS_TIMEOUT_S = 0.5
 
 _SET_BACK = (
     "the clock must not be set back, was by {:.0f} s: the stream begins anew, since Spark would "
@@ -244,7 +252,11 @@ class Driver:
             self._level(cycle, level)
         self.vitals.epoch, self.vitals.doing = footing.epoch, "counting"
         life = Life(weakref.ref(cycle))
-        works = (ahead, *self._works(cycle, ending))
+        works: Sequence[Work] = (
+            LossWatch(self._watched, cycle),
+            ahead,
+            *self._works(cycle, ending),
+        )
         between = Between(
             cycle,
             works,
@@ -345,14 +357,16 @@ class Driver:
     def _follow(self, query: StreamingQuery, between: Between, life: Life) -> None:
         """Wait until the stream ends, or must begin anew, or the driver is told to stop."""
         wall = WallClock(self.clock)
-        while not self.stop.wait(0.5):
+        for look in itertools.count(1):
+            if self.stop.wait(LOOK_S):
+                return
             if (back_s := wall.back_s()) > MOST_BACK_S:
                 life.fail(StreamEndedError(_SET_BACK.format(back_s)))
                 return
             if between.failure is not None:
                 life.fail(between.failure)
                 return
-            if not query.isActive:
+            if look % STREAM_LOOKS == 0 and not query.isActive:
                 if (error := query.exception()) is not None:
                     life.fail(StreamEndedError(first_line(error)))
                 return
@@ -430,6 +444,17 @@ class Driver:
             small=done.batch.single,
             ms=round(done.seconds * 1000),
             **{name: round(amount, 1) for name, amount in outcome.work.items()},
+        )
+
+    @cached_property
+    def _watched(self) -> Shards:
+        """The shards as the thread between batches looks at them, which needs its own access."""
+        settings = self.settings
+        return Shards(
+            settings.redis_url,
+            settings.shards,
+            password=settings.redis_password,
+            timeout_s=MARKS_TIMEOUT_S,
         )
 
     def _open(self) -> Stores:
