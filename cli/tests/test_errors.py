@@ -147,6 +147,17 @@ class TestNotTheDashboard:
             _, errors = command(tmp_path, answers.url).do("jobs", code=3)
         assert "answered 200 with application/json in place of a JSON object; is this" in errors
 
+    @pytest.mark.parametrize("words", [("jobs",), ("get", "metric/a"), ("history", "metric/a")])
+    def test_nor_is_an_object_of_another_service(
+        self, tmp_path: Path, words: tuple[str, ...]
+    ) -> None:
+        """Without what the dashboard always says; it is told, and no traceback."""
+        with serving((200, {"status": "healthy"}, {})) as answers:
+            written, errors = command(tmp_path, answers.url).do(*words, "--json", code=3)
+        assert " must answer, answered with a JSON object without '" in errors
+        assert "is this the dashboard?" in errors
+        assert json.loads(written.splitlines()[-1])["error"]["code"] == "unreached"
+
     @pytest.mark.parametrize("given", [PAGE, (200, {"items": []}, {})])
     def test_nor_is_a_page_csv(self, tmp_path: Path, given: Given) -> None:
         """It would be taken for numbers."""

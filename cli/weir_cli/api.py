@@ -130,6 +130,19 @@ def told_of(place: Mapping[str, Any]) -> str:
     )
 
 
+class _Body(dict[str, Any]):
+    """A JSON object that was answered; without what the dashboard always says it is another's."""
+
+    def __init__(self, found: Mapping[str, Any], url: str) -> None:
+        super().__init__(found)
+        self._url = url
+
+    def __missing__(self, name: str) -> Any:
+        got = f"answered with a JSON object without {name!r}"
+        msg = f"the dashboard at {self._url} must answer, {got}; {ELSEWHERE}"
+        raise UnreachedError(msg)
+
+
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
@@ -274,7 +287,7 @@ class Api:
         """Return what is answered, also a refusal, once all of it has come."""
         try:
             with self._opener.open(request, timeout=TIMEOUT_S) as response:
-                return _taken(response, as_csv=request.get_header("Accept") == CSV)
+                return _taken(response, self._url, as_csv=request.get_header("Accept") == CSV)
         except urllib.error.HTTPError as error:
             with error:
                 again_s = _seconds(error.headers.get("Retry-After"))
@@ -290,13 +303,14 @@ def quoted(*parts: str) -> str:
     return "".join(f"/{urllib.parse.quote(part, safe='')}" for part in parts)
 
 
-def _taken(response: http.client.HTTPResponse, *, as_csv: bool) -> _Tried:
+def _taken(response: http.client.HTTPResponse, url: str, *, as_csv: bool) -> _Tried:
     """Return a 2xx that is of the form that was asked for; of another it is not the dashboard's."""
     kind, told = response.headers.get_content_type(), _beside(response.headers)
     read = response.read()
-    body = read.decode("utf-8", "replace") if as_csv else _decoded(read)
+    body: Any = read.decode("utf-8", "replace") if as_csv else _decoded(read)
     if kind == CSV if as_csv else isinstance(body, dict):
-        return _Tried(Answer(response.status, body, beside=told), "answered")
+        own = body if as_csv else _Body(body, url)
+        return _Tried(Answer(response.status, own, beside=told), "answered")
     wanted = "CSV" if as_csv else "a JSON object"
     got = f"answered {response.status} with {kind} in place of {wanted}"
     return _Tried(None, got, ELSEWHERE)
