@@ -364,18 +364,19 @@ export class LiveClient {
   private taken(follower: Follower, frame: ServerFrame): void {
     // The server holds nothing of what it has refused.
     if (frame.op === "error") this.asked.delete(follower);
-    if (follower.take) {
-      follower.take(frame);
-      return;
-    }
+    if (follower.take) follower.take(frame);
+    else this.fed(follower, frame);
+    if (frame.op === "error") {
+      this.askAgain(follower);
+      this.letIn();
+    } else if (follower.feed.problem === null) follower.refusals = 0;
+  }
+
+  private fed(follower: Follower, frame: ServerFrame): void {
     const { feed, resume } = feedAfter(follower.feed, frame, this.counted);
     if (isOther(follower.feed, feed)) this.changes.value += 1;
     follower.feed = feed;
     if (resume) this.resume(follower);
-    if (frame.op === "error") {
-      this.askAgain(follower);
-      this.letIn();
-    } else if (feed.problem === null) follower.refusals = 0;
     // A paused screen still fills what it has not shown at all yet.
     if (!this.paused.value || follower.shown.value.model === null) this.show(follower);
   }

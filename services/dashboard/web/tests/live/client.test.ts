@@ -342,6 +342,29 @@ describe("LiveClient", () => {
     expect(asked()).toBe(before + 1);
   });
 
+  it("asks again for frames that were refused, as for a query", () => {
+    // A tail, or what fires: else the page would stand still until it is loaded anew.
+    const { bench } = following();
+    const ops: string[] = [];
+    const leave = bench.client.frames({ to: "alerts" }, (frame) => ops.push(frame.op));
+    const problem = { status: 503, code: "not_yet", message: "come later" };
+    const asked = () => bench.wire.sent.filter((frame) => frame.to === "alerts").length;
+    for (const waitMs of [12_500, 25_000]) {
+      const before = asked();
+      bench.wire.says({ op: "error", id: 2, problem });
+      bench.passAlive(waitMs - 1_000);
+      expect(asked()).toBe(before);
+      bench.passAlive(1_000);
+      expect(asked()).toBe(before + 1);
+    }
+    bench.wire.says({ op: "subscribed", id: 2, key: "a" });
+    expect(ops).toEqual(["error", "error", "subscribed"]);
+    leave();
+    const before = asked();
+    bench.passAlive(120_000);
+    expect(asked()).toBe(before);
+  });
+
   it("does not ask again for what nobody shows any more", () => {
     // A board that was left is not asked for.
     const { bench, followed } = following();

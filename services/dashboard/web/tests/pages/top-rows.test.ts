@@ -6,12 +6,15 @@ import { emptyTop, topTableOf } from "../../src/pages/board/top-rows";
 type Columns = Partial<WireAnswer["series"][number]>;
 
 /** Returns the model of some series over two windows, with these columns. */
-const modelWith = (...series: Columns[]) =>
+const modelWith = (...series: Columns[]) => throughTo(null, ...series);
+
+/** Returns the same, where all is counted up to an instant. */
+const throughTo = (throughMs: number | null, ...series: Columns[]) =>
   modelOf({
     metric: { name: "latency", version: 1, unit: "ms", resolution_ms: 10_000, lateness_ms: 0 },
     epoch: 1,
     rev: 1,
-    final_to_ms: null,
+    final_to_ms: throughMs,
     t_ms: [10_000, 20_000],
     of: series.length,
     series: series.map((columns, k) => ({ k, by: {}, slot: k, state: "ff", ...columns })),
@@ -34,20 +37,39 @@ const us = {
 const others = { other: true, value: [900, 900], low: [900, 900], high: [900, 900], count: [1, 1] };
 
 describe("topTableOf", () => {
-  it("shows the newest value that is known, each with its ends", () => {
+  it("shows one window, each series with its ends", () => {
     // Of few values a percentile is one of them, and says that it is exact.
-    const { rows, estimated } = topTableOf(modelWith(us, eu), "p95", "ms");
-    expect(estimated).toBe(true);
-    expect(rows.map(({ name, value, within, events }) => [name, value, within, events])).toEqual([
+    const asia = { value: [200, 100], low: [200, 100], high: [200, 100], count: [4, 2] };
+    const told = (throughMs: number | null) => {
+      const model = throughTo(throughMs, us, { by: { region: "asia" }, ...asia }, eu);
+      const { rows, estimated } = topTableOf(model, "p95", "ms");
+      expect(estimated).toBe(true);
+      return rows.map(({ name, value, within, events }) => [name, value, within, events]);
+    };
+    expect(told(20_000)).toEqual([
       ["eu", "617 ms", "592 – 648 ms", "11.4 k"],
-      ["us", "300 ms", "exact", "7"],
+      ["asia", "100 ms", "exact", "2"],
     ]);
+    // Of the open one each has another part: the one before, all of it.
+    const before = [
+      ["eu", "500 ms", "exact", "9"],
+      ["us", "300 ms", "exact", "7"],
+      ["asia", "200 ms", "exact", "4"],
+    ];
+    expect(told(19_999)).toEqual(before);
+    // Where none is over yet, the newest.
+    expect(told(9_999)).toEqual(told(20_000));
+  });
+
+  it("shows the newest window in which there is anything", () => {
+    const { rows } = topTableOf(throughTo(20_000, us), "p95", "ms");
+    expect(rows.map(({ value }) => value)).toEqual(["300 ms"]);
   });
 
   it("puts what has no series of its own last, without a bar", () => {
     // However large: it would make all others look small.
-    const { rows } = topTableOf(modelWith(others, us, eu), "p95", "ms");
-    expect(rows.map(({ share }) => share)).toEqual([1, 300 / 617.2, 0]);
+    const { rows } = topTableOf(throughTo(10_000, others, us, eu), "p95", "ms");
+    expect(rows.map(({ share }) => share)).toEqual([1, 300 / 500, 0]);
   });
 
   it("keeps the column of ends where all is exact for now, of sketches alone", () => {

@@ -1,9 +1,9 @@
-/** The series of a metric in the newest window that is known, as a table shows them. Pure. */
+/** The series of a metric in the newest window that is over, as a table shows them. Pure. */
 import { nameOf } from "../../charts/plot";
 import { withinText } from "../../lib/ends";
 import { exact, isSketched, short, withUnit } from "../../lib/numbers";
 import { easiestOf, whyNone } from "../../lib/unknown";
-import { isCapped, type Model } from "../../live/model";
+import { isCapped, type Model, overIn } from "../../live/model";
 import { words } from "../../messages.en";
 
 export interface TopRow {
@@ -38,12 +38,27 @@ export function emptyTop(
   return [said.few(aggregate), said.fewHint(aggregate, easiestOf(aggregates)?.least ?? 0)];
 }
 
+/**
+ * Returns the window of all rows: the newest that is over and has a value; if none is, the newest.
+ *
+ * Of the open one each series has another part, and values of two windows are in no order.
+ */
+function windowOf({ tMs, throughMs, series }: Model): number {
+  const isTold = (at: number) => [...series.values()].some((one) => !Number.isNaN(one.value[at]));
+  const newest = (from: number) => {
+    let at = from - 1;
+    while (at >= 0 && !isTold(at)) at -= 1;
+    return at;
+  };
+  const over = newest(overIn(tMs, throughMs));
+  return over < 0 ? newest(tMs.length) : over;
+}
+
 /** Returns the table of an aggregate; empty where no series has a value. */
 export function topTableOf(model: Model, aggregate: string, unit: string): TopTable {
+  const at = windowOf(model);
   const found = [...model.series.values()]
     .map((series) => {
-      let at = model.tMs.length - 1;
-      while (at > 0 && Number.isNaN(series.value[at])) at -= 1;
       const value = series.value[at] ?? Number.NaN;
       const [low = value, high = value] = [series.low[at], series.high[at]];
       return { series, value, low, high, count: series.count[at] };

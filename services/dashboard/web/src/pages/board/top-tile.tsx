@@ -18,11 +18,12 @@ const MINUTE_MS = 60_000;
 export function TopTile({ tile, metric }: { tile: Tile; metric: Metric | undefined }) {
   const [element, visible] = useVisible<HTMLElement>();
   const aggregate = aggregatesOf(tile)[0] ?? "count";
-  // Only the newest window is shown: two steps are enough to have it.
+  // Only the newest window that is over is shown: two others may stand behind it, the open one
+  // and one of which the last seconds are not counted yet.
   const stepMs = Math.max(MINUTE_MS, metric?.resolution_ms ?? MINUTE_MS);
   const length = windowLength(tile) ?? range.value.value;
   const asking = { ...askingOf({ ...tile, window: { length } }, aggregate), top: ROWS };
-  const query = queryOf(asking, lengthText(2 * stepMs), lengthText(stepMs));
+  const query = queryOf(asking, lengthText(3 * stepMs), lengthText(stepMs));
   const { feeds, old } = useQueries([query], visible && metric !== undefined);
   const model = feeds[0]?.model ?? null;
   const problem = feeds[0]?.problem;
