@@ -35,8 +35,10 @@ from weir_analytics.panes.driver import (
     EXIT_FENCED,
     EXIT_FOREIGN,
     EXIT_STOPPED,
+    LOOK_S,
     MOST_STARTS,
     STARTS_PAUSE_S,
+    STREAM_LOOKS,
     Driver,
 )
 from weir_analytics.panes.dry_runs import DryRuns
@@ -414,6 +416,17 @@ class TestFollow:
         driver._follow(MagicMock(isActive=True), MagicMock(failure=None), life)
 
         assert life.failure is None
+
+    def test_a_stream_that_has_ended_is_noticed(self, driver: Driver) -> None:
+        """The JVM is asked less often than what is known here."""
+        driver.clock = clock = ManualClock()
+        driver.stop = Steps(clock, *[0] * (2 * STREAM_LOOKS))
+        query, life = MagicMock(isActive=False), Life(lambda: None)
+        query.exception.return_value = StreamEndedError("a task failed")
+        driver._follow(query, MagicMock(failure=None), life)
+
+        assert "a task failed" in str(life.failure)
+        assert clock.monotonic_s() == pytest.approx(LOOK_S * STREAM_LOOKS)
 
     def test_what_a_batch_has_said_is_kept(self, driver: Driver) -> None:
         """A driver that is fenced off ends, whatever its clock does just then."""

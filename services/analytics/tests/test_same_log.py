@@ -11,7 +11,7 @@ from weir.commit import Verdict
 from weir.kafka import Kafka
 from weir.topics import Topic
 from weir_analytics.panes.recovery import VerdictError
-from weir_analytics.panes.same_log import SameLog, topic_id
+from weir_analytics.panes.same_log import SameLog, _kept_client, topic_id
 from weir_local.kafka import Broker
 from weir_local.waiting import wait_until
 
@@ -26,11 +26,14 @@ def test_another_log_under_the_name_ends_counting(
     found = topic_id(where, topic)
     log = SameLog(where, topic, found)
     log.check()
+    kept = _kept_client(where)
     log.check()
+    assert _kept_client(where) is kept, "a new one is slow"
 
     admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap})
     admin.delete_topics([topic])[topic].result(10)
     wait_until(lambda: is_refused(log), timeout_s=10, what="the end of the topic")
+    assert _kept_client(where) is not kept, "one that fails may do so for ever"
     kafka_broker.create_topics([Topic(topic, 1, {})])
 
     with pytest.raises(VerdictError) as caught:

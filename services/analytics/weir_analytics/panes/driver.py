@@ -15,7 +15,7 @@ import weakref
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 
 import structlog
 from py4j.protocol import Py4JError
@@ -59,6 +59,7 @@ from weir_analytics.panes.recovery import Shards, VerdictError
 from weir_analytics.panes.redaction import Redaction
 from weir_analytics.panes.same_log import topic_id
 from weir_analytics.panes.session import source_options
+from weir_analytics.panes.shard_wire import TIMEOUT_S
 from weir_analytics.panes.slice_size import live_as_last
 from weir_analytics.panes.start import OwnStart, Stores, take_over
 from weir_analytics.panes.stream import BatchStream
@@ -89,7 +90,7 @@ MOST_FAILURES = 60
 # which the JVM is asked for.
 LOOK_S = 0.1
 STREAM_LOOKS = 5
-# Longest wait for the marks that are looked at between batches.
+# Longest wait for the store where marks are looked at between batches, and for each answer.
 MARKS_TIMEOUT_S = 0.5
 
 _SET_BACK = (
@@ -252,11 +253,8 @@ class Driver:
             self._level(cycle, level)
         self.vitals.epoch, self.vitals.doing = footing.epoch, "counting"
         life = Life(weakref.ref(cycle))
-        works: Sequence[Work] = (
-            LossWatch(self._watched, cycle),
-            ahead,
-            *self._works(cycle, ending),
-        )
+        looked_at = self._shards(MARKS_TIMEOUT_S)
+        works = (LossWatch(looked_at), ahead, *self._works(cycle, ending))
         between = Between(
             cycle,
             works,
@@ -279,6 +277,7 @@ class Driver:
             life.fail(error)
         finally:
             self._end(query, between, life)
+            looked_at.close()
             own.short |= life.short
             for hole in life.holes():  # counting has passed it, and meets it no more
                 met.take(hole, hole.holes)
@@ -446,24 +445,17 @@ class Driver:
             **{name: round(amount, 1) for name, amount in outcome.work.items()},
         )
 
-    @cached_property
-    def _watched(self) -> Shards:
-        """The shards as the thread between batches looks at them, which needs its own access."""
-        settings = self.settings
-        return Shards(
-            settings.redis_url,
-            settings.shards,
-            password=settings.redis_password,
-            timeout_s=MARKS_TIMEOUT_S,
-        )
-
     def _open(self) -> Stores:
         settings, password = self.settings, self.settings.redis_password
         return Stores(
             DefinitionsLog(settings.kafka),
-            Shards(settings.redis_url, settings.shards, password=password),
+            self._shards(),
             BatchStream(settings.redis_url, password=password),
         )
+
+    def _shards(self, timeout_s: float = TIMEOUT_S) -> Shards:
+        settings, password = self.settings, self.settings.redis_password
+        return Shards(settings.redis_url, settings.shards, password=password, timeout_s=timeout_s)
 
     def _jvm_is_gone(self) -> bool:
         try:

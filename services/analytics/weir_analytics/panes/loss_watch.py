@@ -16,32 +16,48 @@ from weir_analytics.panes.shard_wire import StoreError
 
 
 class LossWatch:
-    """Looks once a round, without the turn: a shard that a batch has written to keeps its mark.
+    """Looks once a round whether a start would find a shard lost: from S0 on each has a mark.
 
-    Only a newer driver deletes one, and whoever that one has fenced ends with this as well. What is
-    less than all of a shard, such as the last seconds before a failover, the next batch meets.
+    What is less than all of a shard, such as the last seconds before a failover, the next batch
+    meets.
     """
 
-    def __init__(self, shards: Shards, cycle: Cycle) -> None:
-        self._shards, self._cycle = shards, cycle
+    def __init__(self, shards: Shards) -> None:
+        """Prepare it.
+
+        Args:
+            shards: A way to them of its own, since the look holds no turn: a store that does not
+                answer may make slices wait, but no batch. Closed by whoever made it.
+        """
+        self._shards = shards
+        self._is_suspected = False
 
     def prepare(self) -> None:
         """Look.
 
         Raises:
-            VerdictError: LOST if a shard has no mark, though batches of this life are committed.
-            NewerFormatError: If a newer release wrote one.
+            NewerFormatError: If a newer release wrote a mark.
         """
-        if not self._cycle.commits:
-            return
-        try:
-            marks = self._shards.read_marks()
-        except (RedisError, StoreError):
-            return  # that it is away the next batch finds out, and waits for it
-        if lost := [shard for shard, mark in enumerate(marks) if mark is None]:
+        self._is_suspected = bool(_lost(self._shards))
+
+    def step(self, cycle: Cycle) -> Step:
+        """Look again where something was missing, while no batch writes.
+
+        A batch that Redis applied in part takes a mark away itself, and says why.
+
+        Raises:
+            VerdictError: LOST if a shard has no mark.
+            NewerFormatError: As above.
+        """
+        if self._is_suspected and (lost := _lost(cycle.stores.shards)):
             msg = f"every shard must have the mark of the last batch, shards {lost} have none"
             raise VerdictError(Verdict.LOST, msg)
-
-    def step(self, cycle: Cycle) -> Step:  # noqa: ARG002  all was done without the turn
-        """Do nothing."""
         return Step.IDLE
+
+
+def _lost(shards: Shards) -> list[int]:
+    """Return the shards without a mark; none if the store is away: that the next batch meets."""
+    try:
+        return [shard for shard, mark in enumerate(shards.read_marks()) if mark is None]
+    except (RedisError, StoreError):
+        return []

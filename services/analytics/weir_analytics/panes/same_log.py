@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from confluent_kafka import TopicCollection
+from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 from weir.commit import Verdict
 from weir.kafka import Kafka
@@ -21,7 +21,6 @@ from weir.kafka import Kafka
 from weir_analytics.panes.recovery import VerdictError
 
 TIMEOUT_S = 15.0
-RECONNECT_MS = 500
 
 
 def topic_id(kafka: Kafka, topic: str) -> str:
@@ -30,17 +29,18 @@ def topic_id(kafka: Kafka, topic: str) -> str:
     Raises:
         KafkaException: If there is none of that name, or no broker answered.
     """
-    return id_of(_kept_client(kafka), topic)
+    try:
+        return id_of(_kept_client(kafka), topic)
+    except KafkaException:
+        # Whoever asks again does so anew, such as by certificates that were renewed.
+        _kept_client.cache_clear()
+        raise
 
 
 @lru_cache(1)
 def _kept_client(kafka: Kafka) -> AdminClient:
-    """Return the client that this process asks: a new one's first two answers take 60 ms each.
-
-    As a new one it looks for a broker that was away at once: by default that takes ten seconds.
-    """
-    again = {"reconnect.backoff.max.ms": RECONNECT_MS}
-    return AdminClient({**kafka.client_options(), **again, "log_level": 0})
+    """Return the client that this process asks: a new one's first two answers take 60 ms each."""
+    return AdminClient({**kafka.client_options(), "log_level": 0})
 
 
 def id_of(admin: AdminClient, topic: str, *, timeout_s: float = TIMEOUT_S) -> str:

@@ -89,7 +89,7 @@ class ShardWire:
         self._connection: Any = kind(
             **settings,
             socket_timeout=timeout_s,
-            socket_connect_timeout=CONNECT_TIMEOUT_S,
+            socket_connect_timeout=min(CONNECT_TIMEOUT_S, timeout_s),
             retry=Retry(NoBackoff(), 0),
             protocol=2,
         )

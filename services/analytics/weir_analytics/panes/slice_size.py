@@ -38,7 +38,8 @@ NOTHING_KNOWN: Final = Last(LEAST_RECORDS, 0, 0.0)
 def live_as_last(per_s: float | None, most: int, beside: int = 2) -> Last:
     """Return live counting as if it were the slice before the first.
 
-    Half of what it does at most, since a slice may count more metrics; as long as it may take.
+    Half of what it does at most, since a slice may count more metrics; and for two seconds, since
+    that may be long ago.
 
     Args:
         per_s: How many events a second it has done; None if it is not known.
@@ -48,7 +49,7 @@ def live_as_last(per_s: float | None, most: int, beside: int = 2) -> Last:
     if per_s is None:
         return NOTHING_KNOWN
     share = per_s / max(2, beside)
-    return Last(min(most, round(share)), round(share), 1.0, share)
+    return Last(min(most, round(share / 2)), round(share), 1.0, share)
 
 
 def measured(last: Last, size: int, done: Sequence[tuple[int, int]], took_s: float) -> Last:
