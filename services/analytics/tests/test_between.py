@@ -452,7 +452,7 @@ class TestSize:
     def test_the_first_slice_has_half_of_what_live_counting_does(
         self, per_s: float | None, size: int
     ) -> None:
-        """For two seconds at most, with the same bounds; as long as it may take, if that is less."""
+        """For two seconds, or as long as it may take if that is less, with the same bounds."""
         assert next_size(live_as_last(per_s, 100_000), 3.0, 100_000) == size
         assert next_size(live_as_last(200_000.0, 100_000), 0.4, 100_000) == 40_000
 

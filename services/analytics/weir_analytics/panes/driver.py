@@ -254,7 +254,7 @@ class Driver:
         self.vitals.epoch, self.vitals.doing = footing.epoch, "counting"
         life = Life(weakref.ref(cycle))
         looked_at = self._shards(MARKS_TIMEOUT_S)
-        works = (LossWatch(looked_at), ahead, *self._works(cycle, ending))
+        works: Sequence[Work] = (LossWatch(looked_at), ahead, *self._works(cycle, ending))
         between = Between(
             cycle,
             works,
