@@ -446,15 +446,22 @@ class TestSize:
         assert failed(NOTHING_KNOWN, LEAST_RECORDS + 1).bound == LEAST_RECORDS
 
     @pytest.mark.parametrize(
-        ("per_s", "size"),
-        [(None, 5_000), (1_000.0, 5_000), (20_000.0, 20_000), (2_000_000.0, 200_000)],
+        ("per_s", "slice_s", "size"),
+        [
+            (None, 0.4, 5_000),
+            (1_000.0, 0.4, 5_000),
+            (200_000.0, 0.4, 40_000),
+            (2_000_000.0, 0.4, 200_000),
+            (None, 3.0, 5_000),
+            (20_000.0, 3.0, 20_000),
+            (2_000_000.0, 3.0, 200_000),
+        ],
     )
     def test_the_first_slice_has_half_of_what_live_counting_does(
-        self, per_s: float | None, size: int
+        self, per_s: float | None, slice_s: float, size: int
     ) -> None:
         """For two seconds, or as long as it may take if that is less, with the same bounds."""
-        assert next_size(live_as_last(per_s, 100_000), 3.0, 100_000) == size
-        assert next_size(live_as_last(200_000.0, 100_000), 0.4, 100_000) == 40_000
+        assert next_size(live_as_last(per_s, 100_000), slice_s, 100_000) == size
 
     def test_its_size_is_by_the_pace_when_it_begins(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Not when the one before it ended: by now somebody may send again."""
