@@ -258,12 +258,15 @@ def swallow(
 SHARE, IMPACT_S = 0.2, 60.0
 # TCP sends again what was lost: fewer were not a lossy network.
 LEAST_LOST = 500
+# Of a call that waits for ten seconds six packets in a row must be lost.
+MOST_INTERRUPTED = 1
 
 
-def test_every_fifth_packet_is_lost(tmp_path: Path, seed: int) -> None:
+@with_mutant("no_time_to_send_again")
+def test_every_fifth_packet_is_lost(tmp_path: Path, seed: int, mutant: str) -> None:
     """D17: events are taken and counted meanwhile, if slowly; afterwards all is as before."""
     needs(root_to_make_a_network=root, iptables=iptables, ip=ip_tool)
-    with own_network(), broken(tmp_path, seed, "", errors=(INTERRUPTED,)) as here:
+    with own_network(), broken(tmp_path, seed, mutant, errors=(INTERRUPTED,)) as here:
         rig, clock = here.rig, SystemClock()
         here.more(200)
         await_new_result(rig)
@@ -272,6 +275,8 @@ def test_every_fifth_packet_is_lost(tmp_path: Path, seed: int) -> None:
         with losing(SHARE) as dropped:
             rig.wait_until(lambda: clock.monotonic_s() > until_s, "the loss", 2 * IMPACT_S)
             bites(here.load.acknowledged > acknowledged, "events that were taken meanwhile")
+            ended = len(rig.lines("panes", INTERRUPTED))
+            assert ended <= MOST_INTERRUPTED, f"late answers must be waited for, {ended} lives"
             await_new_result(rig, PATIENCE_S)
             lost = dropped()
         bites(lost > LEAST_LOST, "lost packets")

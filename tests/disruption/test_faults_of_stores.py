@@ -103,7 +103,7 @@ def assert_counts_once(rig: Rig, load: MixedLoad, counted: Recount) -> None:
     assert counted.account.totals["duplicate"] >= load.kinds["again"]
     assert counted.seen[: load.events] == b"\x01" * load.events
     found = compare_ledger(api, counted.account).mismatches
-    assert found == [], f"the ledger of {load.tenant} must equal the recount: {found[:3]}"
+    assert found == [], f"ledger and log must agree, of {load.tenant}: {found[:3]}"
     panes = compare_totals(api, counted.panes, SPEC, PANE_MS)
     assert panes.mismatches == []
 

@@ -14,7 +14,7 @@ import pytest
 import redis
 from account import records_of
 from confluent_kafka import Producer
-from disruption.faults import bites
+from disruption.faults import bites, judged
 from disruption.mixed import LATEST_MS, MixedLoad, await_end
 from disruption.mixed import SOME as SOME_DEFINITION
 from disruption.mixed_recount import (
@@ -36,7 +36,8 @@ from recount import Api, compare, compare_ledger, panes_of
 EVENTS = int(os.environ.get("WEIR_EVENTS") or 2_000_000)
 # What a busy machine with two cores counts at least, twice: live, and again after the wipe.
 SLOWEST_PER_S = 1_500
-WHOLE_S = PACE * (600 + EVENTS / SLOWEST_PER_S)
+# A mutant shows itself in fewer lines.
+OF_A_MUTANT = min(EVENTS, 120_000)
 TENANTS = ("default", "acme")
 # Parts of the load after which something happens. What a kill has done is compared before the
 # wipe, after which all is counted anew; and the driver dies once more after that.
@@ -47,16 +48,24 @@ FEW = 100_000  # lines; below it there are fewer panes than the soak asks for
 pytestmark = [
     pytest.mark.stack,
     pytest.mark.disruption,
-    pytest.mark.timeout(int(2 * WHOLE_S)),
+    pytest.mark.timeout(int(2 * PACE * (600 + EVENTS / SLOWEST_PER_S))),
 ]
 
 
-def test_a_mixed_log_with_kills_and_a_wipe_has_no_difference(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("part", "mutant"),
+    [("", ""), ("panes", "missing_mark_starts_here"), ("ingest", "dedup_without_tenant")],
+    ids=["weir", "missing_mark_starts_here", "dedup_without_tenant"],
+)
+def test_a_mixed_log_with_kills_and_a_wipe_has_no_difference(
+    tmp_path: Path, seed: int, part: str, mutant: str
+) -> None:
     """Good, late, repeated and bad lines of two tenants: ledger and every pane are exact.
 
     Among the bad: what ingest refuses, what is older than anything counts, values that the metric
     cannot use, and bytes that another producer put into the log.
     """
+    lines = (OF_A_MUTANT if mutant else EVENTS) // 2
     rig = Rig(
         tmp_path,
         seed,
@@ -64,6 +73,7 @@ def test_a_mixed_log_with_kills_and_a_wipe_has_no_difference(tmp_path: Path, see
             "panes": {"WEIR_ANALYTICS_SHARDS": "2"},
             "alerts": {"WEIR_ALERTS_OWN_RULES": "false"},
         },
+        mutants={part: mutant},
     )
     try:
         rig.start()
@@ -71,14 +81,19 @@ def test_a_mixed_log_with_kills_and_a_wipe_has_no_difference(tmp_path: Path, see
         for key in keys.values():
             define_mixed(rig, key)
             define_mixed(rig, key, SOME.name, SOME_DEFINITION)
-        loads = [
-            MixedLoad(rig.ingest_url, keys[tenant], seed, tenant, EVENTS // 2) for tenant in TENANTS
-        ]
+        loads = [MixedLoad(rig.ingest_url, keys[tenant], seed, tenant, lines) for tenant in TENANTS]
         put_foreign_bytes(rig)
-        break_under(rig, loads)
-        assert_no_difference(rig, loads)
+        with judged(mutant):
+            break_under(rig, loads)
+            assert_no_difference(rig, loads)
+            assert "lost" in [line["verdict"] for line in rig.lines("panes", "reconciled")][1:]
     finally:
         rig.stop()
+
+
+def whole_s(loads: list[MixedLoad]) -> float:
+    """Return how long all lines of some loads may take to be sent and counted."""
+    return PACE * (300 + sum(load.lines for load in loads) / SLOWEST_PER_S)
 
 
 def put_foreign_bytes(rig: Rig) -> None:
@@ -105,22 +120,21 @@ def break_under(rig: Rig, loads: list[MixedLoad]) -> None:
             upto = FAULTS[at][0] if at < len(FAULTS) else 1.0
             if fault == "wipe":
                 for load in loads:
-                    await_end([load], part_of_load, WHOLE_S)
+                    await_end([load], part_of_load, whole_s(loads))
                 assert_no_difference(rig, loads)
             allow(loads, upto)
-            await_end(loads, part_of_load, WHOLE_S)
-            strike(rig, fault)
-        await_end(loads, 1.0, WHOLE_S)
+            await_end(loads, part_of_load, whole_s(loads))
+            if fault == "wipe":
+                await_new_result(rig, whole_s(loads))  # there is something to lose
+                wipe(rig)
+            else:
+                kill(rig, fault)
+        await_end(loads, 1.0, whole_s(loads))
     finally:
         for load in loads:
             load.stop()
     rig.revive()
     bites(any(load.unanswered for load in loads), "a request without an answer")
-    rig.wait_until(
-        lambda: "lost" in [line["verdict"] for line in rig.lines("panes", "reconciled")][1:],
-        "the wipe found out",
-        60 * PACE,
-    )
 
 
 def allow(loads: list[MixedLoad], upto: float) -> None:
@@ -129,14 +143,10 @@ def allow(loads: list[MixedLoad], upto: float) -> None:
         load.upto = upto
 
 
-def strike(rig: Rig, fault: str) -> None:
-    """Kill a part and start it again, or empty Redis once there is something to lose."""
-    if fault == "wipe":
-        await_new_result(rig, WHOLE_S)
-        wipe(rig)
-        return
-    rig.kill(fault)
-    rig.restart(fault)
+def kill(rig: Rig, part: str) -> None:
+    """Kill a part and start it again."""
+    rig.kill(part)
+    rig.restart(part)
     rig.revive()
 
 
@@ -149,22 +159,24 @@ def wipe(rig: Rig) -> None:
 
 def assert_no_difference(rig: Rig, loads: list[MixedLoad]) -> None:
     """Assert that the log holds all that was accepted, and that what is served equals it."""
-    await_new_result(rig, WHOLE_S)
+    await_new_result(rig, whole_s(loads))
     found = recount(records_of(rig.kafka_bootstrap))
-    compared = sum(compare_served(rig, load, found[load.tenant]) for load in loads)
+    at_most_s = whole_s(loads)
+    compared = sum(compare_served(rig, load, found[load.tenant], at_most_s) for load in loads)
     for load in loads:
         assert_log_holds(load, found[load.tenant])
     if min(load.lines for load in loads) >= FEW:
         assert compared >= 10_000
     told = {load.tenant: dict(found[load.tenant].account.totals) for load in loads}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    print(f"{EVENTS} lines: {told}; {compared} values equal; recount {peak} MB")  # noqa: T201
+    lines = sum(load.lines for load in loads)
+    print(f"{lines} lines: {told}; {compared} values equal; recount {peak} MB")  # noqa: T201
 
 
-def compare_served(rig: Rig, load: MixedLoad, counted: Recount) -> int:
+def compare_served(rig: Rig, load: MixedLoad, counted: Recount, at_most_s: float) -> int:
     """Return how many values were compared once ledger and panes equal the recount."""
     api = Api(rig.dashboard_url, load.key)
-    deadline_s = time.monotonic() + WHOLE_S
+    deadline_s = time.monotonic() + at_most_s
     while True:
         # After a wipe a version that was filled is filled once more when the ledger is whole.
         told = [api.call("GET", f"/definitions/metric/{one.name}/progress") for one in (SPEC, SOME)]
@@ -174,11 +186,11 @@ def compare_served(rig: Rig, load: MixedLoad, counted: Recount) -> int:
         if is_whole or time.monotonic() > deadline_s:
             break
         time.sleep(1)
-    assert ledger.mismatches == []
+    assert ledger.mismatches == [], f"ledger and log must agree: {ledger.mismatches[:3]}"
     uses = compare_uses(api, "mixed", counted.uses)
     assert uses.mismatches == []
     panes = compare_totals(api, counted.panes, SPEC, PANE_MS)
-    assert panes.mismatches == []
+    assert panes.mismatches == [], f"panes must equal the recount: {panes.mismatches[:3]}"
     return panes.points + uses.points + compare_some(api, counted)
 
 
