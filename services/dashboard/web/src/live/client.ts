@@ -12,9 +12,11 @@ import { type ClientFrame, PROTOCOL, readFrame, type ServerFrame, type Topic } f
 
 /** How long what scrolled off the screen is still followed. */
 export const LEAVE_MS = 5_000;
-/** After how long what was refused is asked again, at first and at most; half of it more by chance. */
+/** After how long what was refused is asked again, at first and later; up to half more by chance. */
 export const AGAIN_MS = 10_000;
-export const MOST_AGAIN_MS = 60_000;
+export const LATER_AGAIN_MS = 60_000;
+/** What a connection may do is settled as it is welcomed: asking again on it changes nothing. */
+const OF_THE_CONNECTION = new Set([401, 403]);
 /** The most subscriptions of a socket, until the server says it. */
 const USUAL_ROOM = 64;
 const HIDDEN_HZ = 0.1;
@@ -30,10 +32,12 @@ export interface Wire {
   close(): void;
 }
 
-/** Tells whether a metric may be another one than before: refused, edited, of another epoch. */
+/**
+ * Tells whether a metric may be another one than before: refused, answered again, edited, of
+ * another epoch. The words of a refusal may hold a count, and are others each time.
+ */
 function isOther(before: Feed, after: Feed): boolean {
-  const [was, is] = [before.problem, after.problem];
-  if (is !== null && (is.code !== was?.code || is.message !== was?.message)) return true;
+  if (before.problem?.code !== after.problem?.code) return true;
   const [one, other] = [before.model, after.model];
   if (one === null || other === null) return false;
   return one.metric.version !== other.metric.version || one.epoch !== other.epoch;
@@ -58,9 +62,12 @@ interface Follower {
   feed: Feed;
   followers: number;
   forget: (() => void) | null;
-  /** How often in a row it was refused, and how to stop asking again. */
+  /** How often in a row it was refused. */
   refusals: number;
-  again: (() => void) | null;
+  /** Whether nothing can come of asking again before the next welcome. */
+  barred: boolean;
+  /** Calls off that it is asked for again; null where it is not to be. */
+  callOff: (() => void) | null;
   readonly shown: Signal<Feed>;
   readonly take: ((frame: ServerFrame) => void) | null;
 }
@@ -178,7 +185,8 @@ export class LiveClient {
       followers: 0,
       forget: null,
       refusals: 0,
-      again: null,
+      barred: false,
+      callOff: null,
       shown: signal(EMPTY_FEED),
       take,
     };
@@ -193,7 +201,7 @@ export class LiveClient {
   }
 
   private leave(follower: Follower): void {
-    follower.again?.();
+    follower.callOff?.();
     follower.forget?.();
     if (!this.byId.delete(follower.id)) return;
     this.dirty.delete(follower);
@@ -206,7 +214,8 @@ export class LiveClient {
     if (this.link.value.phase !== "open") return;
     for (const one of this.byId.values()) {
       if (this.asked.size >= this.room) return;
-      if (!this.asked.has(one) && one.again === null) this.subscribe(one);
+      const waits = !this.asked.has(one) && one.callOff === null && !one.barred;
+      if (waits && one.forget === null) this.subscribe(one);
     }
   }
 
@@ -225,8 +234,8 @@ export class LiveClient {
     if (!this.asked.has(follower) && !this.hasRoom()) return;
     this.asked.add(follower);
     follower.key = null;
-    follower.again?.();
-    follower.again = null;
+    follower.callOff?.();
+    follower.callOff = null;
     // What was refused may be of another version by now: that begins with a snapshot.
     const resumes = follower.take === null && follower.feed.problem === null;
     const from = resumes ? positionOf(follower.feed) : null;
@@ -236,13 +245,15 @@ export class LiveClient {
 
   /** Asks again for what was refused, more and more seldom: what was wrong may be mended. */
   private askAgain(follower: Follower): void {
-    follower.again?.();
-    const waitMs = Math.min(MOST_AGAIN_MS, AGAIN_MS * 2 ** follower.refusals);
+    follower.callOff?.();
+    const waitMs = Math.min(LATER_AGAIN_MS, AGAIN_MS * 2 ** follower.refusals);
     follower.refusals += 1;
     // Spread, since one edit is refused to many tiles of many screens at once.
-    follower.again = this.around.after(waitMs * (1 + this.around.chance() / 2), () => {
-      follower.again = null;
-      if (this.link.value.phase === "open") this.subscribe(follower);
+    follower.callOff = this.around.after(waitMs * (1 + this.around.chance() / 2), () => {
+      follower.callOff = null;
+      if (this.link.value.phase !== "open") return;
+      if (this.hidden) this.askAgain(follower);
+      else this.subscribe(follower);
     });
   }
 
@@ -295,6 +306,7 @@ export class LiveClient {
     this.sendPace();
     this.asked.clear();
     for (const follower of [...this.byId.values()]) {
+      follower.barred = false;
       if (follower.forget === null) this.subscribe(follower);
       else this.leave(follower);
     }
@@ -349,7 +361,10 @@ export class LiveClient {
       follower?.take?.(frame);
       return;
     }
-    for (const follower of this.concerned(frame)) this.taken(follower, frame);
+    for (const follower of this.concerned(frame)) {
+      if (frame.op === "error") this.refused(follower, frame);
+      else this.told(follower, frame);
+    }
   }
 
   private concerned(frame: ServerFrame): Follower[] {
@@ -361,15 +376,24 @@ export class LiveClient {
     return [...this.byId.values()].filter((follower) => follower.key === frame.key);
   }
 
-  private taken(follower: Follower, frame: ServerFrame): void {
-    // The server holds nothing of what it has refused.
-    if (frame.op === "error") this.asked.delete(follower);
+  private refused(follower: Follower, frame: ServerFrame & { op: "error" }): void {
+    // The server holds nothing of it.
+    this.asked.delete(follower);
+    this.hand(follower, frame);
+    follower.barred = OF_THE_CONNECTION.has(frame.problem.status);
+    // Whoever was told may have left.
+    if (this.byId.has(follower.id) && !follower.barred) this.askAgain(follower);
+    this.letIn();
+  }
+
+  private told(follower: Follower, frame: ServerFrame): void {
+    this.hand(follower, frame);
+    if (follower.feed.problem === null) follower.refusals = 0;
+  }
+
+  private hand(follower: Follower, frame: ServerFrame): void {
     if (follower.take) follower.take(frame);
     else this.fed(follower, frame);
-    if (frame.op === "error") {
-      this.askAgain(follower);
-      this.letIn();
-    } else if (follower.feed.problem === null) follower.refusals = 0;
   }
 
   private fed(follower: Follower, frame: ServerFrame): void {

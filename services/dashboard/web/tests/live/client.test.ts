@@ -359,10 +359,57 @@ describe("LiveClient", () => {
     }
     bench.wire.says({ op: "subscribed", id: 2, key: "a" });
     expect(ops).toEqual(["error", "error", "subscribed"]);
+    // What is told ends the row of refusals: the next one is asked again as soon as the first.
+    bench.wire.says({ op: "alerts", key: "a", items: [] });
+    bench.wire.says({ op: "error", id: 2, problem });
+    const after = asked();
+    bench.passAlive(12_500);
+    expect(asked()).toBe(after + 1);
     leave();
     const before = asked();
     bench.passAlive(120_000);
     expect(asked()).toBe(before);
+  });
+
+  it("asks again for what it may not have once another is welcomed, and not before", () => {
+    // Of whom a connection is, it was told once: the same question has the same answer.
+    for (const status of [401, 403]) {
+      const { bench } = following();
+      const problem = { status, code: "scope_missing", message: "the key needs the scope read" };
+      bench.wire.says({ op: "error", id: 1, problem });
+      bench.client.query({ metric: "other", aggregate: "count" }).release();
+      bench.passAlive(200_000);
+      const asked = () => bench.wire.sent.filter((one) => one.op === "subscribe" && one.id === 1);
+      expect(asked()).toHaveLength(1);
+      bench.wire.onclose?.({ code: 1006, reason: "" });
+      bench.pass(1_000);
+      bench.wire.welcome();
+      expect(asked()).toHaveLength(1);
+    }
+  });
+
+  it("does not ask again for what was refused while nobody looks", () => {
+    // Each time may cost the server as much as an answer.
+    const { bench } = following();
+    const problem = { status: 422, code: "query_too_large", message: "got 35,000 bytes of rows" };
+    const asked = () => bench.wire.ops().filter((op) => op === "subscribe").length;
+    bench.client.setHidden(true);
+    bench.wire.says({ op: "error", id: 1, problem });
+    bench.passAlive(300_000);
+    expect(asked()).toBe(1);
+    bench.client.setHidden(false);
+    bench.passAlive(75_000);
+    expect(asked()).toBe(2);
+  });
+
+  it("asks no more for who has left as it was told of a refusal", () => {
+    // It would hold a place that nobody can free.
+    const { bench } = following();
+    const leave = bench.client.frames({ to: "alerts" }, (frame) => frame.op === "error" && leave());
+    const problem = { status: 503, code: "not_yet", message: "come later" };
+    bench.wire.says({ op: "error", id: 2, problem });
+    bench.passAlive(120_000);
+    expect(bench.wire.sent.filter((frame) => frame.to === "alerts")).toHaveLength(1);
   });
 
   it("does not ask again for what nobody shows any more", () => {
@@ -375,25 +422,26 @@ describe("LiveClient", () => {
     expect(bench.wire.ops().filter((op) => op === "subscribe")).toHaveLength(1);
   });
 
-  it("tells that metrics may be others: after a refusal, of another version, in another epoch", () => {
+  it("tells that metrics may be others: refused and answered again, of another version, in another epoch", () => {
     // What a page has read of them, such as units and how long panes are, it reads anew.
     const { bench, whole } = following();
     expect(bench.client.changes.value).toBe(0);
     const problem = { status: 422, code: "query_invalid", message: "step must be whole panes" };
     bench.wire.says({ op: "error", id: 1, problem });
     expect(bench.client.changes.value).toBe(1);
-    // The same again is no news: pages would read for ever.
-    bench.wire.says({ op: "error", id: 1, problem: { ...problem } });
+    // The same again is no news, whatever it counts by now: pages would read for ever.
+    bench.wire.says({ op: "error", id: 1, problem: { ...problem, message: "got 7 bytes" } });
     expect(bench.client.changes.value).toBe(1);
     const { answer, ...frame } = whole();
     bench.wire.says({ op: "subscribed", id: 1, key: "q" });
     bench.wire.says({ ...frame, answer });
-    expect(bench.client.changes.value).toBe(1);
+    // It is there, or is answered again: a list of metrics that was read before lacks it.
+    expect(bench.client.changes.value).toBe(2);
     const edited = { ...answer, metric: { ...answer.metric, version: 2 } };
     bench.wire.says({ ...frame, answer: edited });
-    expect(bench.client.changes.value).toBe(2);
-    bench.wire.says({ ...frame, epoch: 8, answer: { ...edited, epoch: 8 } });
     expect(bench.client.changes.value).toBe(3);
+    bench.wire.says({ ...frame, epoch: 8, answer: { ...edited, epoch: 8 } });
+    expect(bench.client.changes.value).toBe(4);
   });
 
   describe("with room for two subscriptions", () => {

@@ -69,7 +69,7 @@ function AnyTile({ tile, metrics }: { tile: Tile; metrics: readonly Metric[] | n
     case "chart":
       return <ChartTile tile={tile} />;
     case "top":
-      return <TopTile tile={tile} metric={metrics?.find((one) => one.name === tile.metric)} />;
+      return <TopTile tile={tile} metrics={metrics} />;
     case "note":
       return (
         <section class={`panel size-${tile.size ?? "M"}`}>

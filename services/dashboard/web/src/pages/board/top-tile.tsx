@@ -3,7 +3,7 @@ import type { Metric, Tile } from "../../api/shapes";
 import { Empty, Refused } from "../../components/notes";
 import { unitOf } from "../../lib/numbers";
 import { aggregatesOf, askingOf, queryOf, windowLength } from "../../lib/query";
-import { lostMs } from "../../lib/shown";
+import { lostMs, staleMs } from "../../lib/shown";
 import { lengthOf, lengthText } from "../../lib/time";
 import { range, to } from "../../lib/view";
 import type { Model } from "../../live/model";
@@ -14,21 +14,29 @@ import { emptyTop, type TopTable, topTableOf } from "./top-rows";
 const ROWS = 8;
 const MINUTE_MS = 60_000;
 
+// As many windows as are asked for: when counting lags, the newest that is over is further back.
+const BACK = 15;
+
+interface TopTileProps {
+  readonly tile: Tile;
+  /** All metrics; null until they are known. */
+  readonly metrics: readonly Metric[] | null;
+}
+
 /** One table. */
-export function TopTile({ tile, metric }: { tile: Tile; metric: Metric | undefined }) {
+export function TopTile({ tile, metrics }: TopTileProps) {
   const [element, visible] = useVisible<HTMLElement>();
   const aggregate = aggregatesOf(tile)[0] ?? "count";
-  // Only the newest window that is over is shown: two others may stand behind it, the open one
-  // and one of which the last seconds are not counted yet.
-  const stepMs = Math.max(MINUTE_MS, metric?.resolution_ms ?? MINUTE_MS);
+  const resolutionMs = metrics?.find((one) => one.name === tile.metric)?.resolution_ms;
+  const stepMs = Math.max(MINUTE_MS, resolutionMs ?? MINUTE_MS);
   const length = windowLength(tile) ?? range.value.value;
   const asking = { ...askingOf({ ...tile, window: { length } }, aggregate), top: ROWS };
-  const query = queryOf(asking, lengthText(3 * stepMs), lengthText(stepMs));
-  const { feeds, old } = useQueries([query], visible && metric !== undefined);
+  const query = queryOf(asking, lengthText(BACK * stepMs), lengthText(stepMs));
+  const { feeds, old } = useQueries([query], visible && metrics !== null);
   const model = feeds[0]?.model ?? null;
   const problem = feeds[0]?.problem;
   const table = model && topTableOf(model, aggregate, unitOf(aggregate, model.metric.unit));
-  const dimmed = old || lostMs.value !== null;
+  const dimmed = old || lostMs.value !== null || staleMs.value !== null;
   return (
     <section
       ref={element}
