@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-# Status, body, and header fields; a body is sent as JSON, unless these say it is text.
+# Status, body, and header fields; a body is sent as JSON, unless these say it is text. They are
+# the dashboard's, unless they say of which API they are.
 Given = tuple[int, Any, dict[str, str]]
 # Returns it for a method, a path and a body.
 Answering = Callable[[str, str, Any], Given]
@@ -55,8 +56,9 @@ def serving(*given: Given, by: Answering | None = None) -> Iterator[Served]:
             if len(answers) > 1:
                 answers.pop(0)
             self.send_response(status)
-            for name, value in fields.items():
-                self.send_header(name, value)
+            for name, value in {"Weir-Api": "1", **fields}.items():
+                if value:
+                    self.send_header(name, value)
             self.end_headers()
             is_text = fields.get("Content-Type", "").startswith("text/")
             self.wfile.write((told if is_text else json.dumps(told)).encode())

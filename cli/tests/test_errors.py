@@ -147,16 +147,44 @@ class TestNotTheDashboard:
             _, errors = command(tmp_path, answers.url).do("jobs", code=3)
         assert "answered 200 with application/json in place of a JSON object; is this" in errors
 
-    @pytest.mark.parametrize("words", [("jobs",), ("get", "metric/a"), ("history", "metric/a")])
+    @pytest.mark.parametrize("body", [{"status": "healthy"}, {"items": [{"name": "x"}]}])
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("apply", "-f", "a.yaml"),
+            ("get",),
+            ("get", "metric/a"),
+            ("history", "metric/a"),
+            ("jobs",),
+            ("jobs", "j_1", "--cancel"),
+            ("quarantine",),
+            ("query", "a", "rate"),
+            ("rollback", "metric/a", "--to", "1", "--from", "2"),
+        ],
+    )
     def test_nor_is_an_object_of_another_service(
-        self, tmp_path: Path, words: tuple[str, ...]
+        self,
+        tmp_path: Path,
+        words: tuple[str, ...],
+        body: object,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """Without what the dashboard always says; it is told, and no traceback."""
-        with serving((200, {"status": "healthy"}, {})) as answers:
+        """Whatever is in it: nothing is printed of it, and nothing is taken for done."""
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "a.yaml").write_text(METRIC)
+        with serving((200, body, {"Weir-Api": "", "Content-Type": "application/json"})) as answers:
             written, errors = command(tmp_path, answers.url).do(*words, "--json", code=3)
-        assert " must answer, answered with a JSON object without '" in errors
-        assert "is this the dashboard?" in errors
-        assert json.loads(written.splitlines()[-1])["error"]["code"] == "unreached"
+        assert (
+            " must answer, answered 200 with application/json without Weir-Api; is this" in errors
+        )
+        assert json.loads(written)["error"]["code"] == "unreached"
+
+    def test_one_of_a_newer_dashboard(self, tmp_path: Path) -> None:
+        """Its members may mean something else by now."""
+        newer: Given = (200, {"items": []}, {"Weir-Api": "2", "Content-Type": "application/json"})
+        with serving(newer) as answers:
+            _, errors = command(tmp_path, answers.url).do("jobs", code=3)
+        assert "with application/json with Weir-Api 2; this weir knows 1; update it" in errors
 
     @pytest.mark.parametrize("given", [PAGE, (200, {"items": []}, {})])
     def test_nor_is_a_page_csv(self, tmp_path: Path, given: Given) -> None:
@@ -166,9 +194,10 @@ class TestNotTheDashboard:
         assert said == ""
         assert "in place of CSV; is this the dashboard?" in errors
 
-    def test_it_is_waited_for_likewise(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("page", [PAGE, (200, {"status": "starting"}, {"Weir-Api": ""})])
+    def test_it_is_waited_for_likewise(self, tmp_path: Path, page: Given) -> None:
         """What stands before a dashboard that starts may have a page of its own."""
-        with serving(PAGE, (200, {"items": []}, {})) as answers:
+        with serving(page, (200, {"items": []}, {})) as answers:
             command(tmp_path, answers.url).do("jobs", "--wait", "20")
         assert len(answers.asked) == 2
 

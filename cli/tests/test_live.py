@@ -47,7 +47,9 @@ def dashboard(talk: Talk | None, *metrics: str) -> Iterator[str]:
     def http(connection: ServerConnection, request: Request) -> Response | None:
         if request.path.endswith("/metrics"):
             body = json.dumps({"items": [metric(name) for name in metrics]})
-            return connection.respond(HTTPStatus.OK, body)
+            answer = connection.respond(HTTPStatus.OK, body)
+            answer.headers["Weir-Api"] = "1"
+            return answer
         return connection.respond(HTTPStatus.NOT_FOUND, "no") if talk is None else None
 
     def handle(connection: ServerConnection) -> None:

@@ -2,11 +2,11 @@
 
 No answer, 429 and 502 to 504 are waited out up to a deadline of each request, as long as
 `Retry-After` asks, and so is 401 until the first answer of another kind: a new installation stores
-its first key a moment after it begins to serve. A 2xx that is not what was asked for, such as the
-page of a sign-on, is no answer of the dashboard's. A change beyond the tenant's quota is waited out
-also without a deadline: it is only later that it can be made. The same request sent again is
-harmless: each write says which version it changes. Redirects are not followed: they would carry the
-key elsewhere.
+its first key a moment after it begins to serve. A 2xx of something else, such as the page of a
+sign-on, is no answer: it lacks what each of the dashboard's has (`Weir-Api`). A change beyond the
+tenant's quota is waited out also without a deadline: it is only later that it can be made. The same
+request sent again is harmless: each write says which version it changes. Redirects are not
+followed: they would carry the key elsewhere.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
 CSV: Final = "text/csv"
+API_VERSION: Final = "1"
 TIMEOUT_S = 30.0
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 4.0
@@ -128,19 +129,6 @@ def told_of(place: Mapping[str, Any]) -> str:
         f"{place.get('pointer')} must be {place.get('required')}, got {place.get('got')!r}; "
         f"{place.get('mend')}"
     )
-
-
-class _Body(dict[str, Any]):
-    """A JSON object that was answered; without what the dashboard always says it is another's."""
-
-    def __init__(self, found: Mapping[str, Any], url: str) -> None:
-        super().__init__(found)
-        self._url = url
-
-    def __missing__(self, name: str) -> Any:
-        got = f"answered with a JSON object without {name!r}"
-        msg = f"the dashboard at {self._url} must answer, {got}; {ELSEWHERE}"
-        raise UnreachedError(msg)
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -287,7 +275,7 @@ class Api:
         """Return what is answered, also a refusal, once all of it has come."""
         try:
             with self._opener.open(request, timeout=TIMEOUT_S) as response:
-                return _taken(response, self._url, as_csv=request.get_header("Accept") == CSV)
+                return _taken(response, as_csv=request.get_header("Accept") == CSV)
         except urllib.error.HTTPError as error:
             with error:
                 again_s = _seconds(error.headers.get("Retry-After"))
@@ -303,17 +291,19 @@ def quoted(*parts: str) -> str:
     return "".join(f"/{urllib.parse.quote(part, safe='')}" for part in parts)
 
 
-def _taken(response: http.client.HTTPResponse, url: str, *, as_csv: bool) -> _Tried:
-    """Return a 2xx that is of the form that was asked for; of another it is not the dashboard's."""
+def _taken(response: http.client.HTTPResponse, *, as_csv: bool) -> _Tried:
+    """Return a 2xx of the form that was asked for; another, or another's, is no answer."""
     kind, told = response.headers.get_content_type(), _beside(response.headers)
     read = response.read()
     body: Any = read.decode("utf-8", "replace") if as_csv else _decoded(read)
-    if kind == CSV if as_csv else isinstance(body, dict):
-        own = body if as_csv else _Body(body, url)
-        return _Tried(Answer(response.status, own, beside=told), "answered")
-    wanted = "CSV" if as_csv else "a JSON object"
-    got = f"answered {response.status} with {kind} in place of {wanted}"
-    return _Tried(None, got, ELSEWHERE)
+    got = f"answered {response.status} with {kind}"
+    if not (kind == CSV if as_csv else isinstance(body, dict)):
+        return _Tried(None, f"{got} in place of {'CSV' if as_csv else 'a JSON object'}", ELSEWHERE)
+    if (version := response.headers.get("Weir-Api")) != API_VERSION:
+        lacks = "without Weir-Api" if version is None else f"with Weir-Api {version}"
+        mend = ELSEWHERE if version is None else f"this weir knows {API_VERSION}; update it"
+        return _Tried(None, f"{got} {lacks}", mend)
+    return _Tried(Answer(response.status, body, beside=told), "answered")
 
 
 def _pause_s(own_s: float, answer: Answer | None) -> float:

@@ -347,6 +347,7 @@ class TestPages:
                 assert part in policy
             assert headers["x-content-type-options"] == "nosniff"
             assert "referrer-policy" in headers
+            assert headers["weir-api"] == "1"
             assert "server" not in headers
 
     @pytest.mark.parametrize("path", ["/", "/b/web", "/login", "/m/requests"])

@@ -29,6 +29,8 @@ HEADERS = {
     "strict-transport-security": "max-age=31536000",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
+    # By it a client tells the dashboard from what else may answer at an address.
+    "weir-api": "1",
 }
 
 
