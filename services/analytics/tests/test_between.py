@@ -446,22 +446,27 @@ class TestSize:
         assert failed(NOTHING_KNOWN, LEAST_RECORDS + 1).bound == LEAST_RECORDS
 
     @pytest.mark.parametrize(
-        ("per_s", "slice_s", "size"),
+        ("per_s", "slice_s", "beside", "size"),
         [
-            (None, 0.4, 5_000),
-            (1_000.0, 0.4, 5_000),
-            (200_000.0, 0.4, 40_000),
-            (2_000_000.0, 0.4, 200_000),
-            (None, 3.0, 5_000),
-            (20_000.0, 3.0, 20_000),
-            (2_000_000.0, 3.0, 200_000),
+            (None, 0.4, 2, 5_000),
+            (1_000.0, 0.4, 2, 5_000),
+            (200_000.0, 0.4, 2, 40_000),
+            (2_000_000.0, 0.4, 2, 200_000),
+            (None, 3.0, 2, 5_000),
+            (20_000.0, 3.0, 2, 20_000),
+            (20_000.0, 3.0, 1, 20_000),
+            (80_000.0, 3.0, 8, 20_000),
+            (2_000_000.0, 3.0, 2, 200_000),
         ],
     )
     def test_the_first_slice_has_half_of_what_live_counting_does(
-        self, per_s: float | None, slice_s: float, size: int
+        self, per_s: float | None, slice_s: float, beside: int, size: int
     ) -> None:
-        """For two seconds, or as long as it may take if that is less, with the same bounds."""
-        assert next_size(live_as_last(per_s, 100_000), slice_s, 100_000) == size
+        """Or its share where more are counted side by side.
+
+        For two seconds, or as long as it may take if that is less, with the same bounds.
+        """
+        assert next_size(live_as_last(per_s, 100_000, beside), slice_s, 100_000) == size
 
     def test_its_size_is_by_the_pace_when_it_begins(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Not when the one before it ended: by now somebody may send again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,9 +17,10 @@ from weir.commit import Verdict
 from weir.formats import NewerFormatError
 from weir_analytics.panes import between as between_module
 from weir_analytics.panes import driver as panes_driver
-from weir_analytics.panes.driver import Driver
+from weir_analytics.panes.driver import MARKS_TIMEOUT_S, Driver
 from weir_analytics.panes.holes import Hole, HoleError
 from weir_analytics.panes.life import Life
+from weir_analytics.panes.loss_watch import LossWatch
 from weir_analytics.panes.passing import StreamEndedError
 from weir_analytics.panes.recovery import VerdictError
 from weir_analytics.panes.turns import GivenUpError
@@ -201,6 +203,38 @@ def test_a_stream_that_does_not_start_hides_nothing(
         driver._life(MagicMock())
     assert raised.value is (fenced or refused)
     assert "between" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_marks_are_looked_at_by_a_way_of_its_own(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two threads cannot share one; it waits little, and is left when nobody looks any more."""
+    ways: list[tuple[float, MagicMock]] = []
+    given: list[Any] = []
+    done: list[str] = []
+
+    def opened(_driver: Driver, timeout_s: float = 99.0) -> MagicMock:
+        way = MagicMock()
+        way.close.side_effect = lambda: done.append("closed")
+        ways.append((timeout_s, way))
+        return way
+
+    def between(_cycle: object, works: Sequence[Any], *_: object, **__: object) -> MagicMock:
+        given.extend(works)
+        thread = MagicMock(failure=None)
+        thread.end.side_effect = lambda: done.append("ended")
+        return thread
+
+    set_stage(driver, monkeypatch)
+    monkeypatch.setattr(Driver, "_shards", opened)
+    monkeypatch.setattr(panes_driver, "Between", between)
+    monkeypatch.setattr(Driver, "_stream", MagicMock(side_effect=StreamEndedError("no broker")))
+    with pytest.raises(StreamEndedError):
+        driver._life(MagicMock())
+    ((timeout_s, way),) = ways
+    (watch,) = [work for work in given if isinstance(work, LossWatch)]
+    assert (watch._shards, timeout_s) == (way, MARKS_TIMEOUT_S)
+    assert done == ["ended", "closed"]
 
 
 def test_a_hole_is_known_whatever_else_ends_the_life(

@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 import redis
+from redis.exceptions import RedisError
 from weir import names
-from weir.commit import Mark, Verdict
+from weir.commit import Fence, Mark, Verdict
 from weir_analytics.panes.between import Step
 from weir_analytics.panes.loss_watch import LossWatch
 from weir_analytics.panes.recovery import Shards, VerdictError
@@ -21,6 +22,7 @@ from .test_fault_job import send_some
 
 pytestmark = pytest.mark.redis
 
+FENCE = Fence(7, "definitions")
 MARK = msgspec.json.encode(Mark(epoch=7, batch=3, topic_id="events", end={0: 5}, shards=2))
 
 
@@ -35,11 +37,9 @@ def shards(redis_url: str, client: redis.Redis) -> Iterator[Shards]:
 
 
 @pytest.fixture
-def cycle(redis_url: str) -> Iterator[Any]:
-    """Return what holds the driver's own way to them."""
-    own = Shards(redis_url, 2, timeout_s=5)
-    yield SimpleNamespace(stores=SimpleNamespace(shards=own))
-    own.close()
+def cycle() -> Any:
+    """Return what says which driver this is."""
+    return SimpleNamespace(footing=SimpleNamespace(fence=FENCE))
 
 
 def test_a_shard_without_its_mark_is_lost(shards: Shards, client: redis.Redis, cycle: Any) -> None:
@@ -49,6 +49,7 @@ def test_a_shard_without_its_mark_is_lost(shards: Shards, client: redis.Redis, c
     assert watch.step(cycle) is Step.IDLE
 
     client.delete(names.mark_key(1))
+    client.set(names.fence_key(0), msgspec.json.encode(FENCE))
     assert watch.step(cycle) is Step.IDLE, "nobody has looked"
     watch.prepare()
     with pytest.raises(VerdictError, match=r"shards \[1\] have none") as caught:
@@ -63,21 +64,35 @@ def test_what_is_there_again_is_not_lost(shards: Shards, client: redis.Redis, cy
     client.delete(names.mark_key(1))
     watch.prepare()
     client.set(names.mark_key(1), MARK)
+    asked = shards._wire._connection._sock
     assert watch.step(cycle) is Step.IDLE
+    assert shards._wire._connection._sock is not asked
 
 
-@pytest.mark.parametrize("is_suspected", [True, False])
-def test_that_the_store_is_away_is_no_loss(
-    shards: Shards, client: redis.Redis, *, is_suspected: bool
+def test_what_a_newer_driver_takes_away_is_not_lost(
+    shards: Shards, client: redis.Redis, cycle: Any
 ) -> None:
-    """A batch finds that out, and waits for it."""
-    away = Shards("redis://127.0.0.1:1", 2, timeout_s=1)
-    if is_suspected:
-        client.delete(names.mark_key(0))
-    watch = LossWatch(shards if is_suspected else away)
+    """It counts that again, and this one ends."""
+    watch = LossWatch(shards)
+    client.delete(names.mark_key(1))
+    client.set(names.fence_key(0), msgspec.json.encode(Fence(8, FENCE.topic_id)))
     watch.prepare()
-    own: Any = SimpleNamespace(stores=SimpleNamespace(shards=away))
-    assert watch.step(own) is Step.IDLE
+    with pytest.raises(VerdictError, match="fence must be the newest") as caught:
+        watch.step(cycle)
+    assert caught.value.verdict is Verdict.FENCED
+
+
+def test_that_the_store_is_away_is_no_loss(shards: Shards, client: redis.Redis, cycle: Any) -> None:
+    """It is told as it is, and looked at more seldom; a batch waits for it."""
+    client.delete(names.mark_key(0))
+    watch = LossWatch(shards)
+    watch.prepare()
+    watch._shards = Shards("redis://127.0.0.1:1", 2, timeout_s=1)
+    with pytest.raises(RedisError):
+        watch.step(cycle)
+    with pytest.raises(RedisError):
+        watch.prepare()
+    assert watch.step(cycle) is Step.IDLE, "of before nothing holds any more"
 
 
 @pytest.mark.spark
@@ -101,16 +116,21 @@ def test_what_was_lost_is_counted_again_before_any_batch(tmp_path: Path) -> None
                 told = [one["reason"] for one in job.lines("verdict")]
                 if len(told) == wiped[-1]:
                     return False
-                if "must have the mark of the last batch" in told[-1]:
+                if "must have its live mark between batches" in told[-1]:
                     return True
+                wait_for(lambda: len(job.lines("slice")) > slices, "what was lost, counted again")
+                send_some(world, f"again-{len(told)}")
                 world.wait_counted()
                 wiped.append(len(told))
                 world.redis.flushall()
                 return False
 
-            wiped = [len(job.lines("verdict"))]
+            wiped, slices = [len(job.lines("verdict"))], len(job.lines("slice"))
             world.redis.flushall()
             wait_for(is_found, "the loss to be found without a batch")
+            batches, slices = len(job.lines("batch")), len(job.lines("slice"))
+            wait_for(lambda: len(job.lines("slice")) > slices, "what was lost, counted again")
+            assert len(job.lines("batch")) == batches
             assert job.stop() == 0
             # That nothing is left to be counted again is told by a batch, which ticks bring.
             job.name, job.settings = "ticked", {}

@@ -70,3 +70,12 @@ def test_what_a_key_holds_may_be_a_versions_failure(said: str) -> None:
     assert type(found) is WrongCommandError
     assert str(found).startswith("redis refused to write: ")
     assert not is_outside(found)
+
+
+@pytest.mark.parametrize(("timeout_s", "connects_s"), [(0.5, 0.5), (10.0, 5.0)])
+def test_who_waits_little_for_answers_waits_no_longer_to_connect(
+    timeout_s: float, connects_s: float
+) -> None:
+    """Nor does anybody wait as long to connect as for an answer that takes long."""
+    settings = ShardWire("redis://127.0.0.1:1", timeout_s=timeout_s)._connection
+    assert (settings.socket_timeout, settings.socket_connect_timeout) == (timeout_s, connects_s)

@@ -90,7 +90,7 @@ MOST_FAILURES = 60
 # which the JVM is asked for.
 LOOK_S = 0.1
 STREAM_LOOKS = 5
-# Longest wait for the store where marks are looked at between batches, and for each answer.
+# Longest wait to connect, and for one answer, where marks are looked at between batches.
 MARKS_TIMEOUT_S = 0.5
 
 _SET_BACK = (
@@ -254,16 +254,9 @@ class Driver:
         self.vitals.epoch, self.vitals.doing = footing.epoch, "counting"
         life = Life(weakref.ref(cycle))
         looked_at = self._shards(MARKS_TIMEOUT_S)
-        works: Sequence[Work] = (LossWatch(looked_at), ahead, *self._works(cycle, ending))
-        between = Between(
-            cycle,
-            works,
-            self._turns,
-            self.clock,
-            self._pace,
-            ending=ending,
-            give_up=lambda: end_trials(self.spark),
-            ended=self._ended,
+        # The look comes last: the plans before it are made without the turn, which it waits for.
+        between = self._between(
+            cycle, (ahead, *self._works(cycle, ending), LossWatch(looked_at)), ending
         )
         # What was lost is counted again while Spark starts the stream.
         between.start()
@@ -285,6 +278,18 @@ class Driver:
             raise failure
         if self._jobs is not None:
             self._jobs.rest(cycle)
+
+    def _between(self, cycle: Cycle, works: Sequence[Work], ending: threading.Event) -> Between:
+        return Between(
+            cycle,
+            works,
+            self._turns,
+            self.clock,
+            self._pace,
+            ending=ending,
+            give_up=lambda: end_trials(self.spark),
+            ended=self._ended,
+        )
 
     def _stream(self, cycle: Cycle, life: Life) -> StreamingQuery:
         starting = checkpoint.starting_offsets(names.EVENTS, cycle.footing.target)

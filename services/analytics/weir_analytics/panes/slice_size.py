@@ -10,6 +10,11 @@ LEAST_RECORDS: Final = 5_000
 # What slices may have after one has failed grows with each by this part of it: they come to the
 # size of that one after some twenty, and no bound is so large that it matters.
 BOUND_GROWS: Final = 32
+# How many times as many records as the last one a slice may have: a first measurement of a fast
+# machine may be of a few.
+MOST_GROWTH: Final = 4
+# What the first one may have, of live counting, which may have been long ago.
+FIRST_SLICE_S: Final = 2.0
 LARGEST_BOUND: Final = 1 << 30
 
 
@@ -38,18 +43,21 @@ NOTHING_KNOWN: Final = Last(LEAST_RECORDS, 0, 0.0)
 def live_as_last(per_s: float | None, most: int, beside: int = 2) -> Last:
     """Return live counting as if it were the slice before the first.
 
-    Half of what it does at most, since a slice may count more metrics; and for two seconds, since
-    that may be long ago.
+    Half of what it does at most, since a slice may count more metrics; for `FIRST_SLICE_S`.
 
     Args:
         per_s: How many events a second it has done; None if it is not known.
         most: The size that no slice exceeds.
         beside: How many slices share the cores.
+
+    Returns:
+        Its size is such that the first slice grows from it to what it may have.
     """
     if per_s is None:
         return NOTHING_KNOWN
     share = per_s / max(2, beside)
-    return Last(min(most, round(share / 2)), round(share), 1.0, share)
+    size = round(share * FIRST_SLICE_S / MOST_GROWTH)
+    return Last(min(most, size), round(share), 1.0, share)
 
 
 def measured(last: Last, size: int, done: Sequence[tuple[int, int]], took_s: float) -> Last:
@@ -91,9 +99,9 @@ def failed(last: Last, records: int) -> Last:
 def next_size(last: Last, slice_s: float, most: int) -> int:
     """Return how many records the next slice has: as many as take as long as it may.
 
-    At most four times as many as the last one: a first measurement of a fast machine may be of a
-    few records. Nor more than events would take half as long again: the last one may have been of
-    ticks, and events may follow. Nor more than its bound, where one has failed.
+    At most `MOST_GROWTH` times as many as the last one. Nor more than events would take half as
+    long again: the last one may have been of ticks, and events may follow. Nor more than its bound,
+    where one has failed.
 
     Args:
         last: The slice before it.
@@ -106,4 +114,4 @@ def next_size(last: Last, slice_s: float, most: int) -> int:
         most = min(2 * most, round(1.5 * last.events_per_s * slice_s))
     if last.bound is not None:
         most = min(most, last.bound)
-    return max(LEAST_RECORDS, min(most, 4 * last.size, wanted))
+    return max(LEAST_RECORDS, min(most, MOST_GROWTH * last.size, wanted))
