@@ -5,7 +5,7 @@ import { label } from "../lib/numbers";
 import { color } from "../lib/palette";
 import { clock, tickStep, ticks } from "../lib/time";
 import type { Newest } from "./chart";
-import { paintFiring, paintLimits } from "./limits";
+import { paintFiring, paintLimits, sentencesOf } from "./limits";
 import { type Area, FONT, paintGrounds, paintLines } from "./paint";
 import { lastKnown, marksOf, scaleOf } from "./plot";
 
@@ -133,8 +133,9 @@ function optionsOf({ width, height, newest, onCursor }: Setup): uPlot.Options {
         (u) =>
           withPen(u, (pen, area) => {
             baseline(pen, area);
-            paintLines(pen, area, newest().scene);
-            paintLimits(pen, area, newest().scene.limits);
+            const { scene } = newest();
+            paintLines(pen, area, scene, sentencesOf(pen, area, scene.limits));
+            paintLimits(pen, area, scene.limits);
             const { left, top, width, height } = area;
             const { low, high } = scale();
             newest().props.onFrame?.({ left, top, width, height, low, high });

@@ -1,6 +1,6 @@
 /** The limits of rules on a chart: dashed lines, each with its sentence, and when it fired. */
 import { color } from "../lib/palette";
-import { type Area, FONT } from "./paint";
+import { type Area, FONT, type Written } from "./paint";
 
 /** A limit, or where a rule recovers. */
 export interface LimitLine {
@@ -19,6 +19,8 @@ type Pen = CanvasRenderingContext2D;
 
 const BOLD = `600 ${FONT}`;
 const GAP_PX = 5;
+const EDGE_PX = 6;
+const TEXT_PX = 11;
 
 /** Paints the ground of the time in which something fired. */
 export function paintFiring(pen: Pen, area: Area, spans: readonly TimeSpan[]): void {
@@ -36,6 +38,20 @@ export function paintLimits(pen: Pen, area: Area, limits: readonly LimitLine[]):
   for (const one of limits) sentence(pen, area, one);
 }
 
+/** Returns where the sentences of limits will stand. */
+export function sentencesOf(
+  pen: Pen,
+  area: Area,
+  limits: readonly LimitLine[],
+): readonly Written[] {
+  return limits.map((one) => {
+    const { y, down } = placeOf(area, one);
+    pen.font = fontOf(one);
+    const left = area.left + EDGE_PX;
+    return { left, right: left + pen.measureText(one.text).width, y: down ? y + TEXT_PX : y };
+  });
+}
+
 function rule(pen: Pen, area: Area, { value, tone }: LimitLine): void {
   const y = Math.round(area.y(value)) + 0.5;
   pen.strokeStyle = color(tone === "limit" ? "bad" : "text-3");
@@ -48,20 +64,29 @@ function rule(pen: Pen, area: Area, { value, tone }: LimitLine): void {
   pen.setLineDash([]);
 }
 
-function sentence(pen: Pen, area: Area, { value, text, tone, below }: LimitLine): void {
+/** Returns where the sentence of a limit stands: hanging from there, or on it. */
+function placeOf(area: Area, { value, tone, below }: LimitLine): { y: number; down: boolean } {
   const y = area.y(value);
   const under = below ?? tone === "recover";
   // Beside the edge of the chart there is room on one side only.
   const fits = under ? y + 16 < area.top + area.height : y - 16 > area.top;
   const down = fits ? under : !under;
-  pen.font = tone === "limit" ? BOLD : FONT;
+  return { y: down ? y + GAP_PX : y - GAP_PX, down };
+}
+
+function fontOf({ tone }: LimitLine): string {
+  return tone === "limit" ? BOLD : FONT;
+}
+
+function sentence(pen: Pen, area: Area, one: LimitLine): void {
+  const { y, down } = placeOf(area, one);
+  pen.font = fontOf(one);
   pen.textAlign = "left";
   pen.textBaseline = down ? "top" : "alphabetic";
   pen.lineJoin = "round";
   pen.lineWidth = 4;
   pen.strokeStyle = color("surface");
-  const at = down ? y + GAP_PX : y - GAP_PX;
-  pen.strokeText(text, area.left + 6, at);
-  pen.fillStyle = color(tone === "limit" ? "bad" : "text-2");
-  pen.fillText(text, area.left + 6, at);
+  pen.strokeText(one.text, area.left + EDGE_PX, y);
+  pen.fillStyle = color(one.tone === "limit" ? "bad" : "text-2");
+  pen.fillText(one.text, area.left + EDGE_PX, y);
 }

@@ -117,8 +117,23 @@ function hatch(pen: Pen, area: Area, fromMs: number, toMs: number): void {
   pen.restore();
 }
 
-/** Paints bands, lines, corrections and, at the right, what each line is called. */
-export function paintLines(pen: Pen, area: Area, scene: Scene): void {
+/** Where words stand; `y` is their ground line. */
+export interface Written {
+  readonly left: number;
+  readonly right: number;
+  readonly y: number;
+}
+
+/**
+ * Paints bands, lines, corrections and, at the right, what each line is called; words of
+ * corrections leave room for what will be written over them.
+ */
+export function paintLines(
+  pen: Pen,
+  area: Area,
+  scene: Scene,
+  reserved: readonly Written[] = [],
+): void {
   const { plot } = scene;
   pen.save();
   pen.beginPath();
@@ -128,7 +143,7 @@ export function paintLines(pen: Pen, area: Area, scene: Scene): void {
   for (const line of plot.lines) paintBand(pen, area, plot, line);
   for (const line of plot.lines) paintLine(pen, area, plot, line);
   const marked = plot.lines.flatMap((line) => paintCorrections(pen, area, plot, line));
-  paintCorrectionWords(pen, area, marked);
+  paintCorrectionWords(pen, area, marked, reserved);
   pen.restore();
   if (scene.labelled) paintLabels(pen, area, scene);
 }
@@ -258,8 +273,13 @@ function paintCorrections(pen: Pen, area: Area, plot: Plot, line: Line): Marked[
 }
 
 /** Tells corrections in words, the newest first, where there is room for them. */
-function paintCorrectionWords(pen: Pen, area: Area, marked: readonly Marked[]): void {
-  const told: { left: number; right: number; y: number }[] = [];
+function paintCorrectionWords(
+  pen: Pen,
+  area: Area,
+  marked: readonly Marked[],
+  reserved: readonly Written[],
+): void {
+  const told: Written[] = [];
   pen.font = BOLD;
   for (const { one, x, y } of [...marked].sort((a, b) => b.x - a.x)) {
     if (told.length === MOST_TOLD) return;
@@ -267,7 +287,7 @@ function paintCorrectionWords(pen: Pen, area: Area, marked: readonly Marked[]): 
     const width = pen.measureText(text).width;
     const right = x - 9 - width < area.left ? x + 9 + width : x - 9;
     const box = { left: right - width, right, y: y - 8 };
-    const overlaps = told.some(
+    const overlaps = [...reserved, ...told].some(
       (other) =>
         other.left < box.right && box.left < other.right && Math.abs(other.y - box.y) < WORDS_PX,
     );

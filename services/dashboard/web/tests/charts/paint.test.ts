@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
+import { type LimitLine, sentencesOf } from "../../src/charts/limits";
 import type { Area, Scene } from "../../src/charts/paint";
 import { paintLines } from "../../src/charts/paint";
 import { plotOf } from "../../src/charts/plot";
@@ -30,7 +31,7 @@ const painted = (one: Partial<Correction>, [low, high]: readonly [number, number
   paintedAll([{ ...LATE, is_low: low, is_high: high, ...one }]);
 
 /** Paints lines with corrections. */
-function paintedAll(corrections: readonly Correction[]) {
+function paintedAll(corrections: readonly Correction[], limits: readonly LimitLine[] = []) {
   const values = [512, 500];
   const of = { by: {}, slot: 0, value: values, low: values, high: values };
   const model = modelOf({
@@ -59,7 +60,8 @@ function paintedAll(corrections: readonly Correction[]) {
     set: () => true,
   });
   const plot = plotOf([{ model, aggregate: "p99" }]);
-  paintLines(pen, AREA, { plot, labelled: false } as unknown as Scene);
+  const reserved = sentencesOf(pen, AREA, limits);
+  paintLines(pen, AREA, { plot, labelled: false } as unknown as Scene, reserved);
   return { texts, places, words };
 }
 
@@ -118,5 +120,14 @@ describe("the mark of a correction", () => {
   it("is told on its other side where there is no room", () => {
     const { words } = painted({}, [512, 512]);
     expect(words.map(({ left }) => left)).toEqual([69]);
+  });
+
+  it("is not told where the sentence of a limit stands", () => {
+    // Both would be written over each other; the mark stays, and the table tells it.
+    const told = (limit: Omit<LimitLine, "text">) =>
+      paintedAll([LATE], [{ text: "fire above 509 ms", ...limit }]).texts.length;
+    expect(told({ value: 509, tone: "limit" })).toBe(0);
+    expect(told({ value: 488, tone: "recover" })).toBe(0);
+    expect(told({ value: 540, tone: "limit" })).toBe(1);
   });
 });
