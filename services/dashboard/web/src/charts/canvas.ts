@@ -5,7 +5,7 @@ import { label } from "../lib/numbers";
 import { color } from "../lib/palette";
 import { clock, tickStep, ticks } from "../lib/time";
 import type { Newest } from "./chart";
-import { paintFiring, paintLimits, sentencesOf } from "./limits";
+import { paintFiring, paintLimits, placeOf } from "./limits";
 import { type Area, FONT, paintGrounds, paintLines } from "./paint";
 import { lastKnown, marksOf, scaleOf } from "./plot";
 
@@ -134,7 +134,8 @@ function optionsOf({ width, height, newest, onCursor }: Setup): uPlot.Options {
           withPen(u, (pen, area) => {
             baseline(pen, area);
             const { scene } = newest();
-            paintLines(pen, area, scene, sentencesOf(pen, area, scene.limits));
+            const reserved = scene.limits.map((one) => placeOf(area, one));
+            paintLines(pen, area, scene, reserved);
             paintLimits(pen, area, scene.limits);
             const { left, top, width, height } = area;
             const { low, high } = scale();

@@ -1,6 +1,6 @@
 /** The limits of rules on a chart: dashed lines, each with its sentence, and when it fired. */
 import { color } from "../lib/palette";
-import { type Area, FONT, type Written } from "./paint";
+import { type Area, FONT, halo, type Written } from "./paint";
 
 /** A limit, or where a rule recovers. */
 export interface LimitLine {
@@ -18,9 +18,10 @@ export type TimeSpan = readonly [fromMs: number, toMs: number];
 type Pen = CanvasRenderingContext2D;
 
 const BOLD = `600 ${FONT}`;
-const GAP_PX = 5;
-const EDGE_PX = 6;
-const TEXT_PX = 11;
+// From a line to the ground of what is written over it, or under it.
+const OVER_PX = 5;
+const UNDER_PX = 15;
+const LETTER_PX = 7;
 
 /** Paints the ground of the time in which something fired. */
 export function paintFiring(pen: Pen, area: Area, spans: readonly TimeSpan[]): void {
@@ -38,18 +39,18 @@ export function paintLimits(pen: Pen, area: Area, limits: readonly LimitLine[]):
   for (const one of limits) sentence(pen, area, one);
 }
 
-/** Returns where the sentences of limits will stand. */
-export function sentencesOf(
-  pen: Pen,
-  area: Area,
-  limits: readonly LimitLine[],
-): readonly Written[] {
-  return limits.map((one) => {
-    const { y, down } = placeOf(area, one);
-    pen.font = fontOf(one);
-    const left = area.left + EDGE_PX;
-    return { left, right: left + pen.measureText(one.text).width, y: down ? y + TEXT_PX : y };
-  });
+/** Returns about where the sentence of a limit stands. */
+export function placeOf(area: Area, { value, text, tone, below }: LimitLine): Written {
+  const y = area.y(value);
+  const under = below ?? tone === "recover";
+  // Beside the edge of the chart there is room on one side only.
+  const fits = under ? y + 16 < area.top + area.height : y - 16 > area.top;
+  const left = area.left + 6;
+  return {
+    left,
+    right: left + LETTER_PX * text.length,
+    y: fits === under ? y + UNDER_PX : y - OVER_PX,
+  };
 }
 
 function rule(pen: Pen, area: Area, { value, tone }: LimitLine): void {
@@ -64,29 +65,9 @@ function rule(pen: Pen, area: Area, { value, tone }: LimitLine): void {
   pen.setLineDash([]);
 }
 
-/** Returns where the sentence of a limit stands: hanging from there, or on it. */
-function placeOf(area: Area, { value, tone, below }: LimitLine): { y: number; down: boolean } {
-  const y = area.y(value);
-  const under = below ?? tone === "recover";
-  // Beside the edge of the chart there is room on one side only.
-  const fits = under ? y + 16 < area.top + area.height : y - 16 > area.top;
-  const down = fits ? under : !under;
-  return { y: down ? y + GAP_PX : y - GAP_PX, down };
-}
-
-function fontOf({ tone }: LimitLine): string {
-  return tone === "limit" ? BOLD : FONT;
-}
-
 function sentence(pen: Pen, area: Area, one: LimitLine): void {
-  const { y, down } = placeOf(area, one);
-  pen.font = fontOf(one);
+  const { left, y } = placeOf(area, one);
+  pen.font = one.tone === "limit" ? BOLD : FONT;
   pen.textAlign = "left";
-  pen.textBaseline = down ? "top" : "alphabetic";
-  pen.lineJoin = "round";
-  pen.lineWidth = 4;
-  pen.strokeStyle = color("surface");
-  pen.strokeText(one.text, area.left + EDGE_PX, y);
-  pen.fillStyle = color(one.tone === "limit" ? "bad" : "text-2");
-  pen.fillText(one.text, area.left + EDGE_PX, y);
+  halo(pen, one.text, left, y, one.tone === "limit" ? "bad" : "text-2");
 }

@@ -128,12 +128,7 @@ export interface Written {
  * Paints bands, lines, corrections and, at the right, what each line is called; words of
  * corrections leave room for what will be written over them.
  */
-export function paintLines(
-  pen: Pen,
-  area: Area,
-  scene: Scene,
-  reserved: readonly Written[] = [],
-): void {
+export function paintLines(pen: Pen, area: Area, scene: Scene, reserved: readonly Written[]): void {
   const { plot } = scene;
   pen.save();
   pen.beginPath();
@@ -279,21 +274,22 @@ function paintCorrectionWords(
   marked: readonly Marked[],
   reserved: readonly Written[],
 ): void {
-  const told: Written[] = [];
+  const told = [...reserved];
   pen.font = BOLD;
+  pen.textAlign = "right";
   for (const { one, x, y } of [...marked].sort((a, b) => b.x - a.x)) {
-    if (told.length === MOST_TOLD) return;
+    if (told.length === reserved.length + MOST_TOLD) return;
     const text = correctionWords(one);
     const width = pen.measureText(text).width;
     const right = x - 9 - width < area.left ? x + 9 + width : x - 9;
     const box = { left: right - width, right, y: y - 8 };
-    const overlaps = [...reserved, ...told].some(
+    const overlaps = told.some(
       (other) =>
         other.left < box.right && box.left < other.right && Math.abs(other.y - box.y) < WORDS_PX,
     );
     if (overlaps || right > area.left + area.width) continue;
     told.push(box);
-    halo(pen, text, box.right, box.y);
+    halo(pen, text, box.right, box.y, "fix");
   }
 }
 
@@ -322,14 +318,14 @@ function diamond(pen: Pen, x: number, y: number, size: number): void {
   pen.stroke();
 }
 
-function halo(pen: Pen, text: string, x: number, y: number): void {
-  pen.font = BOLD;
-  pen.textAlign = "right";
+/** Writes over lines, in the font and the alignment of the pen. */
+export function halo(pen: Pen, text: string, x: number, y: number, token: string): void {
   pen.textBaseline = "alphabetic";
+  pen.lineJoin = "round";
   pen.strokeStyle = color("surface");
   pen.lineWidth = 4;
   pen.strokeText(text, x, y);
-  pen.fillStyle = color("fix");
+  pen.fillStyle = color(token);
   pen.fillText(text, x, y);
 }
 

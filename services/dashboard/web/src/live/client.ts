@@ -15,8 +15,6 @@ export const LEAVE_MS = 5_000;
 /** After how long what was refused is asked again, at first and later; up to half more by chance. */
 export const AGAIN_MS = 10_000;
 export const LATER_AGAIN_MS = 60_000;
-/** What a connection may do is settled as it is welcomed: asking again on it changes nothing. */
-const OF_THE_CONNECTION = new Set([401, 403]);
 /** The most subscriptions of a socket, until the server says it. */
 const USUAL_ROOM = 64;
 const HIDDEN_HZ = 0.1;
@@ -64,9 +62,7 @@ interface Follower {
   forget: (() => void) | null;
   /** How often in a row it was refused. */
   refusals: number;
-  /** Whether nothing can come of asking again before the next welcome. */
-  barred: boolean;
-  /** Calls off that it is asked for again; null where it is not to be. */
+  /** Calls off that it is asked for again; null unless it was refused. */
   callOff: (() => void) | null;
   readonly shown: Signal<Feed>;
   readonly take: ((frame: ServerFrame) => void) | null;
@@ -131,7 +127,9 @@ export class LiveClient {
   setHidden(hidden: boolean): void {
     this.hidden = hidden;
     this.sendPace();
-    if (!hidden) this.wake();
+    if (hidden) return;
+    this.wake();
+    this.letIn();
   }
 
   /** Slows down for who asked for less motion. */
@@ -157,6 +155,7 @@ export class LiveClient {
     follower.followers += 1;
     follower.forget?.();
     follower.forget = null;
+    this.letIn();
     let released = false;
     const release = () => {
       if (released) return;
@@ -185,7 +184,6 @@ export class LiveClient {
       followers: 0,
       forget: null,
       refusals: 0,
-      barred: false,
       callOff: null,
       shown: signal(EMPTY_FEED),
       take,
@@ -214,8 +212,7 @@ export class LiveClient {
     if (this.link.value.phase !== "open") return;
     for (const one of this.byId.values()) {
       if (this.asked.size >= this.room) return;
-      const waits = !this.asked.has(one) && one.callOff === null && !one.barred;
-      if (waits && one.forget === null) this.subscribe(one);
+      if (!this.asked.has(one) && !one.callOff && !one.forget) this.subscribe(one);
     }
   }
 
@@ -251,9 +248,7 @@ export class LiveClient {
     // Spread, since one edit is refused to many tiles of many screens at once.
     follower.callOff = this.around.after(waitMs * (1 + this.around.chance() / 2), () => {
       follower.callOff = null;
-      if (this.link.value.phase !== "open") return;
-      if (this.hidden) this.askAgain(follower);
-      else this.subscribe(follower);
+      if (!this.hidden && this.link.value.phase === "open") this.subscribe(follower);
     });
   }
 
@@ -306,7 +301,6 @@ export class LiveClient {
     this.sendPace();
     this.asked.clear();
     for (const follower of [...this.byId.values()]) {
-      follower.barred = false;
       if (follower.forget === null) this.subscribe(follower);
       else this.leave(follower);
     }
@@ -361,10 +355,7 @@ export class LiveClient {
       follower?.take?.(frame);
       return;
     }
-    for (const follower of this.concerned(frame)) {
-      if (frame.op === "error") this.refused(follower, frame);
-      else this.told(follower, frame);
-    }
+    for (const follower of this.concerned(frame)) this.taken(follower, frame);
   }
 
   private concerned(frame: ServerFrame): Follower[] {
@@ -376,24 +367,19 @@ export class LiveClient {
     return [...this.byId.values()].filter((follower) => follower.key === frame.key);
   }
 
-  private refused(follower: Follower, frame: ServerFrame & { op: "error" }): void {
-    // The server holds nothing of it.
-    this.asked.delete(follower);
-    this.hand(follower, frame);
-    follower.barred = OF_THE_CONNECTION.has(frame.problem.status);
-    // Whoever was told may have left.
-    if (this.byId.has(follower.id) && !follower.barred) this.askAgain(follower);
-    this.letIn();
-  }
-
-  private told(follower: Follower, frame: ServerFrame): void {
-    this.hand(follower, frame);
-    if (follower.feed.problem === null) follower.refusals = 0;
-  }
-
-  private hand(follower: Follower, frame: ServerFrame): void {
+  private taken(follower: Follower, frame: ServerFrame): void {
+    const problem = frame.op === "error" ? frame.problem : null;
+    // The server holds nothing of what it has refused.
+    if (problem) this.asked.delete(follower);
     if (follower.take) follower.take(frame);
     else this.fed(follower, frame);
+    if (!follower.feed.problem && !problem) follower.refusals = 0;
+    if (!problem) return;
+    // What a connection may do is settled as it is welcomed: until the next one nobody asks again.
+    if (problem.status === 403) follower.callOff = () => {};
+    // Whoever was told may have left.
+    else if (this.byId.has(follower.id)) this.askAgain(follower);
+    this.letIn();
   }
 
   private fed(follower: Follower, frame: ServerFrame): void {

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { type LimitLine, sentencesOf } from "../../src/charts/limits";
+import { type LimitLine, placeOf } from "../../src/charts/limits";
 import type { Area, Scene } from "../../src/charts/paint";
 import { paintLines } from "../../src/charts/paint";
 import { plotOf } from "../../src/charts/plot";
@@ -60,7 +60,7 @@ function paintedAll(corrections: readonly Correction[], limits: readonly LimitLi
     set: () => true,
   });
   const plot = plotOf([{ model, aggregate: "p99" }]);
-  const reserved = sentencesOf(pen, AREA, limits);
+  const reserved = limits.map((one) => placeOf(AREA, one));
   paintLines(pen, AREA, { plot, labelled: false } as unknown as Scene, reserved);
   return { texts, places, words };
 }

@@ -61,9 +61,12 @@ describe("topTableOf", () => {
     expect(told(9_999)).toEqual(told(20_000));
   });
 
-  it("shows the newest window in which there is anything", () => {
-    const { rows } = topTableOf(throughTo(20_000, us), "p95", "ms");
-    expect(rows.map(({ value }) => value)).toEqual(["300 ms"]);
+  it("goes back past what is not known, and not past what is empty", () => {
+    const told = (count: (number | null)[]) =>
+      topTableOf(throughTo(20_000, { ...us, count }), "p95", "ms").rows.map(({ value }) => value);
+    expect(told([7, null])).toEqual(["300 ms"]);
+    // What was largest long ago would stand there as if it were now.
+    expect(told([7, 0])).toEqual([]);
   });
 
   it("puts what has no series of its own last, without a bar", () => {

@@ -39,12 +39,14 @@ export function emptyTop(
 }
 
 /**
- * Returns the window of all rows: the newest that is over and has a value; if none is, the newest.
+ * Returns the window of all rows: the newest that is over and is counted; if none is, the newest.
  *
- * Of the open one each series has another part, and values of two windows are in no order.
+ * Of the open one each series has another part, and values of two windows are in no order. One in
+ * which nothing came is counted: what came before it is no news, and those that were the largest
+ * then are not those that are asked for.
  */
 function windowOf({ tMs, throughMs, series }: Model): number {
-  const isTold = (at: number) => [...series.values()].some((one) => !Number.isNaN(one.value[at]));
+  const isTold = (at: number) => [...series.values()].some((one) => !Number.isNaN(one.count[at]));
   const newest = (from: number) => {
     let at = from - 1;
     while (at >= 0 && !isTold(at)) at -= 1;

@@ -10,26 +10,26 @@ import { session } from "../../lib/session";
 import { clockOn } from "../../lib/time";
 import { zone } from "../../lib/view";
 import { nowMs } from "../../live/live";
-import { words } from "../../messages.en";
+import { ledgerWords } from "../../messages.ledger.en";
 import { isBroken, verdictOf } from "./verdict";
 
 const RELOAD_MS = 2_000;
 const COLUMNS = ["counted", "duplicate", "quarantined", "beyond_horizon", "erased"] as const;
 
 export default function LedgerPage() {
-  useTitle(words.ledger.title);
+  useTitle(ledgerWords.title);
   const ready = session.value?.signed_in ?? false;
   const { body, problem, reload } = useLoad<Ledger>(ready ? "/ledger?limit=500" : null, RELOAD_MS);
   return (
     <>
       <div class="bar">
-        <h1>{words.ledger.title}</h1>
-        <span class="sub">{words.ledger.sub}</span>
+        <h1>{ledgerWords.title}</h1>
+        <span class="sub">{ledgerWords.sub}</span>
         <span class="grow" />
         {body && body.items.length > 0 && <Verdict ledger={body} />}
       </div>
       {problem && <Refused problem={problem} retry={reload} />}
-      {body && body.items.length === 0 && <Empty title={words.ledger.none} />}
+      {body && body.items.length === 0 && <Empty title={ledgerWords.none} />}
       {body && body.items.length > 0 && <Minutes items={sorted(body.items)} />}
       {body && <Batches ledger={body} />}
     </>
@@ -55,32 +55,32 @@ function Verdict({ ledger }: { ledger: Ledger }) {
     return (
       <span class="state pill bad" data-testid="ledger-verdict">
         <Icon name="alert" />
-        {words.ledger.broken(broken)}
+        {ledgerWords.broken(broken)}
       </span>
     );
   }
   if (says === "nothing") {
     return (
-      <span class="row t3 s" data-testid="ledger-verdict" title={words.ledger.nothingWhy}>
+      <span class="row t3 s" data-testid="ledger-verdict" title={ledgerWords.nothingWhy}>
         <Icon name="nodata" small />
-        {words.ledger.nothing}
+        {ledgerWords.nothing}
       </span>
     );
   }
   return (
     <span class="badge-ok" data-testid="ledger-verdict">
       <Icon name="check" small />
-      {words.ledger.balances(balanced)}
+      {ledgerWords.balances(balanced)}
     </span>
   );
 }
 
 function Minutes({ items }: { items: readonly LedgerMinute[] }) {
-  const head = words.ledger.head;
+  const head = ledgerWords.head;
   return (
     <div class="panel">
       <VirtualTable
-        label={words.ledger.title}
+        label={ledgerWords.title}
         tall
         rows={items}
         head={
@@ -110,7 +110,7 @@ function Minute({ minute }: { minute: LedgerMinute }) {
       class={minute.open ? "t2" : undefined}
     >
       <td>{minute.open ? <span class="tag-prov">{time}</span> : time}</td>
-      <td class="num" title={minute.received === null ? words.ledger.unknownWhy : undefined}>
+      <td class="num" title={minute.received === null ? ledgerWords.unknownWhy : undefined}>
         {integer(minute.received)}
       </td>
       {COLUMNS.map((column) => (
@@ -126,14 +126,12 @@ function Minute({ minute }: { minute: LedgerMinute }) {
 function Difference({ minute }: { minute: LedgerMinute }) {
   if (minute.open) {
     const left = minute.difference;
-    return (
-      <td class="num t3">{left ? words.ledger.inFlight(integer(left)) : words.ledger.open}</td>
-    );
+    return <td class="num t3">{left ? ledgerWords.inFlight(integer(left)) : ledgerWords.open}</td>;
   }
   if (minute.difference === null) {
     return (
-      <td class="num t3" title={words.ledger.unknownWhy}>
-        {words.ledger.unknown}
+      <td class="num t3" title={ledgerWords.unknownWhy}>
+        {ledgerWords.unknown}
       </td>
     );
   }
@@ -158,11 +156,11 @@ function Difference({ minute }: { minute: LedgerMinute }) {
 function Batches({ ledger }: { ledger: Ledger }) {
   const { batches, events, ticks, difference } = ledger.batches;
   if (difference !== 0) {
-    return <p class="bad b foot">{words.ledger.batchesBroken(integer(difference))}</p>;
+    return <p class="bad b foot">{ledgerWords.batchesBroken(integer(difference))}</p>;
   }
   return (
     <p class="t3 s foot" data-testid="ledger-batches">
-      {words.ledger.batches(integer(batches), integer(events), integer(ticks))}
+      {ledgerWords.batches(integer(batches), integer(events), integer(ticks))}
     </p>
   );
 }
