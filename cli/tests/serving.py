@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from weir import names
+
 # Status, body, and header fields; a body is sent as JSON, unless these say it is text. They are
 # the dashboard's, unless they say of which API they are.
 Given = tuple[int, Any, dict[str, str]]
@@ -56,7 +58,7 @@ def serving(*given: Given, by: Answering | None = None) -> Iterator[Served]:
             if len(answers) > 1:
                 answers.pop(0)
             self.send_response(status)
-            for name, value in {"Weir-Api": "1", **fields}.items():
+            for name, value in {names.HTTP_API: names.API_VERSION, **fields}.items():
                 if value:
                     self.send_header(name, value)
             self.end_headers()

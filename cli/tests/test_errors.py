@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from weir import names
 from weir_cli import api as api_module
 from weir_local.ports import free_port
 
@@ -107,6 +108,7 @@ class TestOverQuota:
 
 
 PAGE = (200, "<html>sign in</html>", {"Content-Type": "text/html; charset=utf-8"})
+ANOTHER = {names.HTTP_API: ""}
 METRIC = "kind: metric\nname: a\n"
 
 
@@ -172,19 +174,23 @@ class TestNotTheDashboard:
         """Whatever is in it: nothing is printed of it, and nothing is taken for done."""
         monkeypatch.chdir(tmp_path)
         (tmp_path / "a.yaml").write_text(METRIC)
-        with serving((200, body, {"Weir-Api": "", "Content-Type": "application/json"})) as answers:
+        with serving(
+            (200, body, {names.HTTP_API: "", "Content-Type": "application/json"})
+        ) as answers:
             written, errors = command(tmp_path, answers.url).do(*words, "--json", code=3)
-        assert (
-            " must answer, answered 200 with application/json without Weir-Api; is this" in errors
-        )
+        assert "application/json and without the header field weir-api; is this" in errors
         assert json.loads(written)["error"]["code"] == "unreached"
 
     def test_one_of_a_newer_dashboard(self, tmp_path: Path) -> None:
         """Its members may mean something else by now."""
-        newer: Given = (200, {"items": []}, {"Weir-Api": "2", "Content-Type": "application/json"})
+        newer: Given = (
+            200,
+            {"items": []},
+            {names.HTTP_API: "2", "Content-Type": "application/json"},
+        )
         with serving(newer) as answers:
             _, errors = command(tmp_path, answers.url).do("jobs", code=3)
-        assert "with application/json with Weir-Api 2; this weir knows 1; update it" in errors
+        assert "version 2 of the API; this weir knows version 1 of the API; update it" in errors
 
     @pytest.mark.parametrize("given", [PAGE, (200, {"items": []}, {})])
     def test_nor_is_a_page_csv(self, tmp_path: Path, given: Given) -> None:
@@ -194,7 +200,7 @@ class TestNotTheDashboard:
         assert said == ""
         assert "in place of CSV; is this the dashboard?" in errors
 
-    @pytest.mark.parametrize("page", [PAGE, (200, {"status": "starting"}, {"Weir-Api": ""})])
+    @pytest.mark.parametrize("page", [PAGE, (200, {"status": "starting"}, ANOTHER)])
     def test_it_is_waited_for_likewise(self, tmp_path: Path, page: Given) -> None:
         """What stands before a dashboard that starts may have a page of its own."""
         with serving(page, (200, {"items": []}, {})) as answers:

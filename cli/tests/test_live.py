@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from websockets.http11 import Request, Response
 from websockets.sync.server import Server, ServerConnection, serve
+from weir import names
 from weir.clock import ManualClock
 from weir_cli import live
 from weir_cli.api import UnreachedError
@@ -48,7 +49,7 @@ def dashboard(talk: Talk | None, *metrics: str) -> Iterator[str]:
         if request.path.endswith("/metrics"):
             body = json.dumps({"items": [metric(name) for name in metrics]})
             answer = connection.respond(HTTPStatus.OK, body)
-            answer.headers["Weir-Api"] = "1"
+            answer.headers[names.HTTP_API] = names.API_VERSION
             return answer
         return connection.respond(HTTPStatus.NOT_FOUND, "no") if talk is None else None
 

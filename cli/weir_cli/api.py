@@ -23,8 +23,9 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
+from weir import names
+
 CSV: Final = "text/csv"
-API_VERSION: Final = "1"
 TIMEOUT_S = 30.0
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 4.0
@@ -38,6 +39,10 @@ should have to come back to a job of an hour because of it."""
 LATER = frozenset({429, 502, 503, 504})
 ELSEWHERE: Final = (
     "is this the dashboard? see --url, and whether something asks for a login before it"
+)
+UNSIGNED: Final = (
+    "is this the dashboard, of this release? see --url, and whether a proxy before it takes header"
+    " fields away"
 )
 
 
@@ -296,13 +301,14 @@ def _taken(response: http.client.HTTPResponse, *, as_csv: bool) -> _Tried:
     kind, told = response.headers.get_content_type(), _beside(response.headers)
     read = response.read()
     body: Any = read.decode("utf-8", "replace") if as_csv else _decoded(read)
-    got = f"answered {response.status} with {kind}"
+    got, version = f"answered {response.status} with {kind}", response.headers.get(names.HTTP_API)
+    if version not in (None, names.API_VERSION):
+        mend = f"this weir knows version {names.API_VERSION} of the API; update it"
+        return _Tried(None, f"{got}, version {version} of the API", mend)
     if not (kind == CSV if as_csv else isinstance(body, dict)):
         return _Tried(None, f"{got} in place of {'CSV' if as_csv else 'a JSON object'}", ELSEWHERE)
-    if (version := response.headers.get("Weir-Api")) != API_VERSION:
-        lacks = "without Weir-Api" if version is None else f"with Weir-Api {version}"
-        mend = ELSEWHERE if version is None else f"this weir knows {API_VERSION}; update it"
-        return _Tried(None, f"{got} {lacks}", mend)
+    if version is None:
+        return _Tried(None, f"{got} and without the header field {names.HTTP_API}", UNSIGNED)
     return _Tried(Answer(response.status, body, beside=told), "answered")
 
 

@@ -18,6 +18,12 @@ CORRECTIONS = "weir.corrections"
 # The consumer group whose offsets say to Kafka's own tools how far the driver has counted.
 PANES_GROUP = "weir-panes"
 
+# ── header fields of HTTP ───────────────────────────────────────────────────
+# Each answer of the dashboard that is no error of its own says of which API it is: by it a client
+# tells it from what else may answer at an address.
+HTTP_API = "weir-api"
+API_VERSION = "1"
+
 # ── record headers ──────────────────────────────────────────────────────────
 # On `weir.events` the FIRST header tells what a record is, so that Spark looks
 # at one array element and never searches: content-type (an event), weir-tail (an

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from redis.exceptions import RedisError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from weir import names
 from weir.problems import ProblemError, Reason, echo
 
 from weir_dashboard import instruments
@@ -29,8 +30,7 @@ HEADERS = {
     "strict-transport-security": "max-age=31536000",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
-    # By it a client tells the dashboard from what else may answer at an address.
-    "weir-api": "1",
+    names.HTTP_API: names.API_VERSION,
 }
 
 
