@@ -48,7 +48,7 @@ RED = {
     "no_bound_of_a_batch": r"a batch must be bounded",
     UNFENCED: r"must end, fenced",
     "one_quota_for_all": r"no other tenant may be refused",
-    "no_time_to_send_again": r"late answers must be waited for|could not see a new result",
+    "no_time_to_send_again": r"could not see a new result while packets are lost",
     "no_token": _COUNTS,
     "older_mark_accepted": rf"could not see a new result|{_COUNTS}",
     "sent_again_unread": _COUNTS,

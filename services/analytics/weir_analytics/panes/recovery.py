@@ -113,7 +113,8 @@ class Shards:
         """Do nothing while no newer driver has a shard.
 
         The stream of records has no fence of its own: this is asked before a new epoch is
-        begun because of it, or two drivers would take turns.
+        begun because of it, or two drivers would take turns. And where a mark is missing, which
+        a newer driver may have taken.
 
         Raises:
             VerdictError: FENCED if a shard has a newer fence.
