@@ -108,7 +108,7 @@ class TestOverQuota:
 
 
 PAGE = (200, "<html>sign in</html>", {"Content-Type": "text/html; charset=utf-8"})
-ANOTHER = {names.HTTP_API: ""}
+ANOTHER = {names.HTTP_API: "", "Content-Type": "application/json"}
 METRIC = "kind: metric\nname: a\n"
 
 
@@ -174,21 +174,15 @@ class TestNotTheDashboard:
         """Whatever is in it: nothing is printed of it, and nothing is taken for done."""
         monkeypatch.chdir(tmp_path)
         (tmp_path / "a.yaml").write_text(METRIC)
-        with serving(
-            (200, body, {names.HTTP_API: "", "Content-Type": "application/json"})
-        ) as answers:
+        with serving((200, body, ANOTHER)) as answers:
             written, errors = command(tmp_path, answers.url).do(*words, "--json", code=3)
         assert "application/json and without the header field weir-api; is this" in errors
         assert json.loads(written)["error"]["code"] == "unreached"
 
     def test_one_of_a_newer_dashboard(self, tmp_path: Path) -> None:
         """Its members may mean something else by now."""
-        newer: Given = (
-            200,
-            {"items": []},
-            {names.HTTP_API: "2", "Content-Type": "application/json"},
-        )
-        with serving(newer) as answers:
+        newer = {**ANOTHER, names.HTTP_API: "2"}
+        with serving((200, {"items": []}, newer)) as answers:
             _, errors = command(tmp_path, answers.url).do("jobs", code=3)
         assert "version 2 of the API; this weir knows version 1 of the API; update it" in errors
 

@@ -39,7 +39,7 @@ class LossWatch:
             StoreError: If it refuses.
             NewerFormatError: If a newer release wrote a mark.
         """
-        self._is_suspected = False
+        self._is_suspected = False  # of before, should this look fail
         self._is_suspected = bool(self._lost())
 
     def step(self, cycle: Cycle) -> Step:

@@ -45,11 +45,12 @@ export function placeOf(area: Area, { value, text, tone, below }: LimitLine): Wr
   const under = below ?? tone === "recover";
   // Beside the edge of the chart there is room on one side only.
   const fits = under ? y + 16 < area.top + area.height : y - 16 > area.top;
+  const down = fits ? under : !under;
   const left = area.left + 6;
   return {
     left,
     right: left + LETTER_PX * text.length,
-    y: fits === under ? y + UNDER_PX : y - OVER_PX,
+    y: down ? y + UNDER_PX : y - OVER_PX,
   };
 }
 
