@@ -20,6 +20,7 @@ from weir import event, json_exact
 from weir.attributes import Attributes, Member, is_event
 from weir.event_time import Clocks, correct, format_time, is_same_text, parse_time
 from weir.json_exact import MAX_DEPTH
+from weir.mappings import Mapping
 from weir.problems import Reason
 from weir.refusal import ItemRefusedError
 
@@ -72,6 +73,8 @@ class Terms:
         subject: Subject of an item without one.
         idempotency_key: From the header of that name; makes ids that a retry repeats.
         seed: Random bits of the request, for ids that nobody gave.
+        mapping: Reads items of a client that knows nothing of Weir; None: they are
+            events or bare data.
     """
 
     tenant: str
@@ -84,6 +87,7 @@ class Terms:
     subject: str | None = None
     idempotency_key: str | None = None
     seed: int = 0
+    mapping: Mapping | None = None
 
 
 def admit(item: bytes, position: int, terms: Terms) -> Admitted | Refused:
@@ -97,6 +101,11 @@ def admit(item: bytes, position: int, terms: Terms) -> Admitted | Refused:
     try:
         text, nulled = _readable(item)
         members = _members(text)
+        if terms.mapping is not None:
+            _check_data_depth(text)
+            return _admit_said(
+                terms.mapping(text, members, terms.arrived_ms), nulled, position, terms, text
+            )
         if not terms.strict and not is_event(members):
             return _admit_bare(text, members, nulled, position, terms)
         return _admit_event(members, nulled, position, terms, text)
@@ -175,6 +184,11 @@ def _readable(item: bytes) -> tuple[bytes, tuple[str, ...]]:
     return mended.text, mended.nulled
 
 
+def _check_data_depth(data: bytes) -> None:
+    if json_exact.is_deeper(data, MAX_DEPTH):
+        raise ItemRefusedError(Reason.TOO_DEEP, f"data must nest at most {MAX_DEPTH} deep")
+
+
 def _too_large(length: int) -> str:
     return f"event must be at most {event.MAX_RECORD_BYTES} bytes with its key, got {length}"
 
@@ -201,7 +215,14 @@ def _admit_event(
 ) -> Admitted | Refused:
     """Admit an item that has an envelope."""
     said = Attributes.read(members, strict=terms.strict)
-    clocks = Clocks(said.time_ms, said.sent_ms, terms.arrived_ms)
+    return _admit_said(said, nulled, position, terms, text)
+
+
+def _admit_said(
+    said: Attributes, nulled: tuple[str, ...], position: int, terms: Terms, text: bytes
+) -> Admitted | Refused:
+    """Admit an item by what it says of itself."""
+    clocks = Clocks(said.time_ms, said.sent_ms, terms.arrived_ms, server=said.server)
     event_id = said.id if said.id is not None else assigned_id(text, position, terms)
     safe = said.id is not None or terms.idempotency_key is not None
     return _record(said, _Build(event_id, clocks, nulled, position, safe), terms)
@@ -215,8 +236,7 @@ def _admit_bare(
     terms: Terms,
 ) -> Admitted | Refused:
     """Admit an object without envelope: all of it is `data`."""
-    if json_exact.is_deeper(text, MAX_DEPTH):
-        raise ItemRefusedError(Reason.TOO_DEEP, f"data must nest at most {MAX_DEPTH} deep")
+    _check_data_depth(text)
     said = Attributes.bare(text)
     for name in _BARE_TIME_FIELDS:
         if name in members and said.time_ms is None:

@@ -72,6 +72,8 @@ class Attributes:
     data: tuple[str, bytes] | None = None
     time_text: str = ""
     """The client's own word for `time_ms`."""
+    server: bool = False
+    """It comes from a server library: a sent time long ago is a retry, no slow clock."""
 
     @classmethod
     def bare(cls, text: bytes) -> Attributes:
@@ -95,9 +97,7 @@ class Attributes:
         if "time" in values:
             said.read_time(values.pop("time"))
         if "sentat" in values:
-            sent = _time_value(values.pop("sentat"))
-            said.sent_ms = parse_time(sent)
-            said.others["sentat"] = _time_text(sent)
+            said.read_sent(values.pop("sentat"))
         for name, raw in values.items():
             said._read_other(name, raw)
         key = said.others.get("partitionkey")
@@ -144,6 +144,17 @@ class Attributes:
         value = _time_value(raw)
         self.time_ms = parse_time(value)
         self.time_text = _time_text(value)
+
+    def read_sent(self, raw: Member) -> None:
+        """Read when the client says it sent it.
+
+        Raises:
+            ItemRefusedError: If the member is no text and no number.
+            TimeInvalidError: If it is no time.
+        """
+        value = _time_value(raw)
+        self.sent_ms = parse_time(value)
+        self.others["sentat"] = _time_text(value)
 
     def _read_other(self, name: str, raw: Member) -> None:
         """Read an optional attribute or an extension."""
@@ -210,6 +221,22 @@ def read_text(name: str, raw: Member) -> str:
         raise ItemRefusedError(Reason.ATTRIBUTE_INVALID, message)
     _check_characters(name, value)
     return value
+
+
+def read_name(name: str, raw: Member | None) -> str | None:
+    """Return what a client calls somebody or something: text, or a number as its JSON text.
+
+    None where it is absent, null or empty.
+
+    Raises:
+        ItemRefusedError: `attribute_invalid` or `invalid_unicode`.
+    """
+    if raw is None or bytes(raw) == b"null":
+        return None
+    text = bytes(raw)
+    if text[:1] in b"-0123456789":
+        return text.decode()
+    return read_text(name, raw) or None
 
 
 def _check_characters(name: str, value: str) -> None:

@@ -129,6 +129,7 @@ class Quick:
         self._middle_client = f'{before}{arrived}","timesrc":"client"{request}'
         self._middle_arrived = f'{before}{arrived}","timesrc":"arrived"{request}'
         self._usable = self._usable and _verbatim(terms.request_id) and bool(terms.request_id)
+        self._usable = self._usable and terms.mapping is None
         first_id = admission.uuid7(terms.arrived_ms, terms.seed)
         self._high, self._low = first_id[:-12], int(first_id[-12:], 16)
         self._bare_first = False

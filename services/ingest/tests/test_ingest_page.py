@@ -2,52 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
-import hmac
 import json
 import re
-from collections.abc import Sequence
+from base64 import b64encode
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
 from weir.admission import Admitted, Refused, admit
 from weir.attributes import ENVELOPE
-from weir.clock import ManualClock
 from weir.event_time import format_time
 from weir_ingest import protocols
-from weir_ingest.accept import Accept, Parts, terms_of
+from weir_ingest.accept import terms_of
 from weir_ingest.answers import Answer
-from weir_ingest.body import BodyLimits, Budget
 from weir_ingest.cors import options_answer
 from weir_ingest.encodings import decode
 from weir_ingest.head import Head
-from weir_ingest.instruments import Instruments
-from weir_ingest.keys import Keys, StoredKey
-from weir_ingest.protocols.batch import BatchLimits
-from weir_ingest.quota import Quota
 from weir_ingest.settings import Settings
-from weir_ingest.tail import Sampler, Tail
 
-if TYPE_CHECKING:
-    from redis.asyncio import Redis
-    from weir_ingest.event_log import EventLog, Record
+from .in_process import ARRIVED_MS, CALLER, KEY, LIMITS, Request, ask
 
 PAGE = (Path(__file__).parents[3] / "docs" / "ingest.md").read_text(encoding="utf-8")
-ARRIVED_MS = 1_772_400_000_000
-HASH_KEY = b"0123456789abcdef"
-KEY = f"wk_abcdefgh_{'s' * 32}"
-CALLER = StoredKey(
-    "abcdefgh",
-    "acme",
-    hmac.new(HASH_KEY, KEY.encode(), hashlib.sha256).hexdigest(),
-    frozenset({"ingest"}),
-    "web",
-)
-LIMITS = BatchLimits(10_000, 1_000)
+# Where a key in the body is looked for, by its member.
+BODY_KEYS = {"writeKey": "/v1/track", "api_key": "/capture"}
 BEARER = {"authorization": f"Bearer {KEY}"}
 
 
@@ -83,50 +61,11 @@ def become(item: str, query: str = "") -> dict[str, Any] | Refused:
     return json.loads(found.value) if isinstance(found, Admitted) else found
 
 
-class Log:
-    """The log's place: takes records, and acknowledges them as the page's example says."""
-
-    def __init__(self) -> None:
-        self.records: list[Record] = []
-
-    async def append(self, records: Sequence[Record]) -> dict[int, int]:
-        """Take records; return where they are."""
-        self.records += records
-        return {0: 4711, 3: 4698}
-
-
 def post(body: bytes, query: str = "", **headers: str) -> tuple[int, Any, list[dict[str, Any]]]:
-    """Return status and body of the route's answer, and the events that it stored."""
-    settings = Settings.model_construct()
-    log, instruments, keys = Log(), Instruments(CollectorRegistry()), Keys(HASH_KEY)
-    keys.replace([CALLER])
-    keys.ready = True
-    sent: list[Any] = []
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": body}
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    async def run() -> None:
-        parts = Parts(
-            keys=keys,
-            log=cast("EventLog", log),
-            tail=Tail(cast("Redis", None), Sampler(50), instruments),
-            clock=ManualClock(ARRIVED_MS),
-            instruments=instruments,
-            budget=Budget(settings.max_in_flight_bytes, settings.max_decoded_bytes),
-            body_limits=BodyLimits(settings.max_body_bytes, settings.body_timeout_s),
-            batch_limits=LIMITS,
-            max_decoded_bytes=settings.max_decoded_bytes,
-            quota=Quota(settings.quota_events_per_s),
-        )
-        await Accept(parts)(scope(query, **headers), receive, send)
-
-    asyncio.run(run())
-    stored = [json.loads(one.value) for one in log.records if one.headers[-1][0] == "content-type"]
-    return sent[0]["status"], json.loads(sent[1]["body"]), stored
+    """Return status and body of the answer to events, and those that it stored."""
+    named = {name.replace("_", "-"): text for name, text in headers.items()}
+    asked = ask(Request(f"/v1/events?{query.lstrip('?')}", body, headers=named))
+    return asked.status, asked.json, asked.events
 
 
 def requests() -> list[tuple[dict[str, str], bytes, Any]]:
@@ -237,8 +176,13 @@ class TestAnswers:
         """Credentials that are built open the door, the others get 401."""
         how, _, built = row
         secret = re.sub("<key>|<token>", KEY, code(how))
+        if secret.startswith("Authorization: Basic "):
+            user = secret.removeprefix("Authorization: Basic ")
+            secret = f"Authorization: Basic {b64encode(user.encode()).decode()}"
         if how.startswith("in the body"):
-            status, _, _ = post(json.dumps({"writeKey": KEY, "api_key": KEY}).encode())
+            member = code(how)
+            said = json.dumps({member: KEY, "userId": "u", "event": "e", "distinct_id": "u"})
+            status = ask(Request(BODY_KEYS[member], said.encode())).status
         elif how.startswith("query"):
             status, _, _ = post(b"{}", secret)
         else:

@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from weir import names
 from weir.definitions.records import Edit, put_record
 from weir.kafka import Kafka
-from weir_ingest.key_reader import KeyReader
+from weir_ingest.key_reader import KeyReader, Known
 from weir_ingest.keys import StoredKey
 from weir_local.waiting import wait_until
 
@@ -28,7 +28,11 @@ def test_a_key_that_cannot_be_used_changes_nothing(kafka: str) -> None:
         producer.flush(30)
 
     seen: dict[str, StoredKey] = {}
-    reader = KeyReader(Kafka(kafka), lambda keys, _end: seen.update({one.id: one for one in keys}))
+
+    def see(known: Known, _at_end: bool) -> None:
+        seen.update({one.id: one for one in known.keys})
+
+    reader = KeyReader(Kafka(kafka), see)
     write("passed01", None, hash="0" * 64, scopes=["ingest"])
     write("passed01", 1, hash="a secret of mine", scopes=["ingest"])
     producer.produce(names.DEFINITIONS, b"\xff\xfe", b"acme/key/passed01")

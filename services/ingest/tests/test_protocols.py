@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from weir.problems import ProblemError
 from weir_ingest.protocols.batch import cut
-from weir_ingest.protocols.json_text import split_array
+from weir_ingest.protocols.json_text import join_object, split_array, split_object
 
 PIECES = st.lists(st.sampled_from([b"\n", b"\x1e", b" ", b"\r", b"\t", b"a", b'{"b":1}', b"\x0b"]))
 
@@ -38,6 +38,25 @@ def test_elements_are_the_clients_bytes(values: list[Any], limit: int) -> None:
     texts = [json.dumps(value).encode() for value in values]
 
     assert split_array(b"[" + b" , ".join(texts) + b"]", limit) == texts
+
+
+NAMES = st.sampled_from(["a", "b", 'q"', "\\", "é", "\U0001f600"])
+NUMBERS = st.sampled_from(["1", "12", "1.5", "-1e3", "NaN", "-Infinity", "[1]", "[1,NaN]"])
+
+
+@given(
+    st.lists(st.tuples(NAMES, st.one_of(VALUES.map(json.dumps), NUMBERS)), max_size=6),
+    st.sampled_from(["", " ", "\n\t"]),
+)
+def test_members_are_the_clients_bytes(members: list[tuple[str, str]], space: str) -> None:
+    """Each member's value comes out as it was written; of a name twice the last counts."""
+    inner = f"{space},{space}".join(f"{json.dumps(n)}{space}:{space}{v}" for n, v in members)
+    body = f"{space}{{{space}{inner}{space}}}{space}".encode()
+
+    found = split_object(body)
+
+    assert found == {name: value.encode() for name, value in members}
+    assert split_object(join_object(found)) == found
 
 
 @pytest.mark.parametrize("limit", [3, 1_000])

@@ -1,9 +1,10 @@
-"""POST /v1/events, from request to answer: the hot route, in front of the framework.
+"""Events of every protocol, from request to answer: the hot way, in front of the framework.
 
 The way of a request: credential → quota → body within limits → items by its protocol →
-each item judged → records appended → the answer, once Kafka has acknowledged all
-of them. One bad item is stored with its reason and harms no other; a request that
-cannot be read is refused whole, before anything of it is stored.
+each item judged → records appended → the protocol's answer, once Kafka has acknowledged
+all of them. Where the body carries the credential, it is read first. One bad item is
+stored with its reason and harms no other; a request that cannot be read is refused
+whole, before anything of it is stored.
 """
 
 from __future__ import annotations
@@ -24,17 +25,25 @@ from weir.position import format_position
 from weir.problems import ProblemError, Reason
 from weir.quick import admit_all
 
-from weir_ingest import encodings, protocols
-from weir_ingest.answers import Accepted, Answer, Item, encode, json_answer, problem_answer
-from weir_ingest.body import BodyLimits, Budget, ClientGoneError, check_framing, holding, read_body
+from weir_ingest import encodings
+from weir_ingest.answers import Answer, Item
+from weir_ingest.body import (
+    BodyLimits,
+    Budget,
+    ClientGoneError,
+    Held,
+    check_framing,
+    read_body,
+)
 from weir_ingest.cors import cors_headers
 from weir_ingest.event_log import EventLog, Record, RecordHeaders
 from weir_ingest.head import Head, Receive, Scope, Send
 from weir_ingest.instruments import Instruments
-from weir_ingest.keys import Keys, StoredKey
+from weir_ingest.keys import Keys, StoredKey, presented
 from weir_ingest.protocols.batch import Batch, BatchLimits
 from weir_ingest.quota import Quota
 from weir_ingest.tail import Tail, refused_entry_of
+from weir_ingest.wire import Stored, Wire
 
 # The first header tells what a record is (docs/interfaces.md 1).
 EVENT_HEADERS: RecordHeaders = [(names.HEADER_CONTENT_TYPE, names.CLOUDEVENT_JSON)]
@@ -66,53 +75,73 @@ class Parts:
 
 
 class Accept:
-    """The ASGI callable of the route."""
+    """What answers requests that carry events."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+    async def __call__(self, wire: Wire, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request in a protocol."""
         parts = self._parts
         head = Head(scope, parts.clock.now_ms())
-        tenant = ""
+        held = Held(parts.budget)
         try:
-            with holding(parts.budget) as held:
-                check_framing(head)
-                caller = parts.keys.caller(head)
-                held.tenant = tenant = caller.tenant
-                parts.quota.check(tenant, parts.clock.monotonic_s())
-                body = await read_body(head, receive, parts.body_limits, held)
-                parts.instruments.body_bytes.inc(len(body))
-                body = encodings.decode(
-                    body, head.headers.get(b"content-encoding", b""), parts.max_decoded_bytes
-                )
-                held.grow(len(body))
-                await _give_turn(body)
-                batch = protocols.read(head, body, parts.batch_limits)
-                await _give_turn(body)
-                answer = await self._store(head, caller, batch)
+            answer = await self._answered(wire, head, receive, held)
         except ProblemError as problem:
             parts.instruments.refused(problem.reason)
-            answer = problem_answer(problem)
+            answer = wire.refused(head, problem)
         except ClientGoneError:
             return
-        if tenant:
-            answer.headers.extend(parts.quota.headers(tenant, parts.clock.monotonic_s()))
+        finally:
+            held.release()
+        if held.tenant:
+            answer.headers.extend(parts.quota.headers(held.tenant, parts.clock.monotonic_s()))
         origin = head.headers.get(b"origin")
         if origin is not None:
             answer.headers.extend(cors_headers(origin))
         parts.instruments.answered(answer.status)
         await answer.send(send)
 
-    async def _store(self, head: Head, caller: StoredKey, batch: Batch) -> Answer:
+    async def _answered(self, wire: Wire, head: Head, receive: Receive, held: Held) -> Answer:
+        parts = self._parts
+        check_framing(head)
+        token = presented(head, wire.query_keys)
+        caller = None
+        if token or not wire.has_key_in_body:
+            caller = self._admit(parts.keys.caller(token), held)
+        body = await read_body(
+            head, receive, parts.body_limits, held, may_be_empty=wire.may_be_empty
+        )
+        parts.instruments.body_bytes.inc(len(body))
+        body = encodings.decode(
+            body, head.headers.get(b"content-encoding", b""), parts.max_decoded_bytes
+        )
+        held.grow(len(body))
+        await _give_turn(body)
+        if caller is None:
+            caller = self._admit(wire.caller_in(head, body, parts.keys), held)
+        batch = wire.read(head, body, parts.batch_limits)
+        await _give_turn(body)
+        return await self._store(wire, head, caller, batch)
+
+    def _admit(self, caller: StoredKey, held: Held) -> StoredKey:
+        """Return a caller that may send now; what is held is held by its tenant."""
+        parts = self._parts
+        held.assign(caller.tenant)
+        parts.quota.check(caller.tenant, parts.clock.monotonic_s())
+        return caller
+
+    async def _store(self, wire: Wire, head: Head, caller: StoredKey, batch: Batch) -> Answer:
         terms = terms_of(head, caller, batch)
         judged = await judge(batch.items, terms)
         first = judged[0] if judged else None
         if batch.whole and isinstance(first, Refused) and first.reason in _UNREADABLE:
             raise ProblemError(400, first.reason, f"body must be JSON; {first.detail}")
         offsets = await self._append(self._records(batch, judged, caller), caller.tenant)
-        return self._answer(judged, format_position(offsets), terms)
+        stored = self._counted(head, judged, format_position(offsets), terms)
+        answer = wire.stored(stored)
+        answer.headers.append((b"weir-position", stored.position.encode()))
+        return answer
 
     async def _append(self, records: list[Record], tenant: str) -> dict[int, int]:
         """Append records, counted against the quota only if they are stored."""
@@ -151,7 +180,10 @@ class Accept:
 
         return refusal_record(raw, refused, caller)._replace(on_stored=show if shown else None)
 
-    def _answer(self, judged: Sequence[Admitted | Refused], position: str, terms: Terms) -> Answer:
+    def _counted(
+        self, head: Head, judged: Sequence[Admitted | Refused], position: str, terms: Terms
+    ) -> Stored:
+        """Count what is stored, and return what became of it."""
         items, safe, accepted = [], True, 0
         for index, item in enumerate(judged):
             if isinstance(item, Refused):
@@ -162,8 +194,7 @@ class Accept:
                 safe = safe and item.retry_safe
         self._parts.instruments.stored(accepted, len(items), terms.arrived_ms)
         self._parts.tail.count(terms.tenant, accepted)
-        body = encode(Accepted(accepted, len(items), position, safe, items))
-        return json_answer(200, body, (b"weir-position", position.encode()))
+        return Stored(head, judged, items, position, safe)
 
 
 _UNREADABLE = frozenset({Reason.INVALID_JSON, Reason.INVALID_UTF8})
@@ -184,6 +215,7 @@ def terms_of(head: Head, caller: StoredKey, batch: Batch) -> Terms:
         subject=batch.subject,
         idempotency_key=key.strip().strip('"')[:512] if key else None,
         seed=int.from_bytes(random[:9], "big"),
+        mapping=batch.mapping,
     )
 
 

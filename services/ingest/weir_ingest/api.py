@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from weir.problems import ProblemError, Reason
 
-from weir_ingest import openapi
+from weir_ingest.accept import Accept
 from weir_ingest.answers import Answer, problem_answer
-from weir_ingest.cors import options_answer
+from weir_ingest.cors import cors_headers, options_answer
 from weir_ingest.head import Head, Receive, Scope, Send
-
-EVENTS_PATHS = ("/v1/events", "/v1/events/")
-EVENTS_METHODS = ("POST", "PUT")
+from weir_ingest.routes import PAGES, ROUTES
+from weir_ingest.wire import Page, Route
 
 
 class _Handed(Response):
@@ -28,25 +29,21 @@ class _Handed(Response):
         await self._app(scope, receive, send)
 
 
-def build_api(accept: Any) -> FastAPI:
+def build_api(accept: Accept) -> FastAPI:
     """Return the app.
 
     Args:
-        accept: The hot route. Requests reach it before the framework; the routes
-            here document it and hand on what comes this way.
+        accept: What answers requests that carry events. They reach it before the
+            framework; the routes here document it and hand on what comes this way.
     """
     app = FastAPI(
         title="Weir ingest",
-        description="Send events. An answer 200 means that Kafka has acknowledged them.",
+        description="Send events. A success means that Kafka has acknowledged them.",
         version="1",
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
     )
-
-    async def post_events() -> Response:
-        """Store events; the answer names the items that could not be used."""
-        return _Handed(accept)
 
     async def options_events(request: Request) -> Response:
         """Answer a browser's preflight or a webhook's handshake."""
@@ -56,14 +53,55 @@ def build_api(accept: Any) -> FastAPI:
         """Answer a sender's health check."""
         return Response(status_code=200)
 
-    extra = {"requestBody": openapi.BODY, "parameters": openapi.PARAMETERS}
-    app.post(EVENTS_PATHS[0], responses=openapi.responses(), openapi_extra=extra)(post_events)
-    for path in EVENTS_PATHS:
-        app.api_route(path, methods=[*EVENTS_METHODS], include_in_schema=False)(post_events)
-        app.options(path, include_in_schema=False)(options_events)
-        app.head(path, include_in_schema=False)(head_events)
+    for route in ROUTES:
+        for path in route.paths:
+            document(app, route, path, accept)
+            for spelled in (path, f"{path}/"):
+                app.options(spelled, include_in_schema=False)(options_events)
+                if "HEAD" not in route.methods:
+                    app.head(spelled, include_in_schema=False)(head_events)
+    for page in PAGES:
+        for spelled in (page.path, f"{page.path}/"):
+            app.options(spelled, include_in_schema=False)(options_events)
+            app.add_api_route(
+                spelled,
+                _answering(page),
+                methods=list(page.methods),
+                include_in_schema=spelled == page.path,
+                summary=page.answer.__doc__,
+            )
     app.add_exception_handler(HTTPException, _refuse)
     return app
+
+
+def _answering(page: Page) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        head = Head(request.scope, 0)
+        found = page.answer(head, **request.path_params)
+        origin = head.headers.get(b"origin")
+        if origin is not None:
+            found.headers.extend(cors_headers(origin))
+        return _respond(found)
+
+    return answer
+
+
+def document(app: FastAPI, route: Route, path: str, accept: Accept) -> None:
+    """Put a path that takes events into the OpenAPI document, by its first method."""
+
+    async def post_events() -> Response:
+        return _Handed(partial(accept, route.wire))
+
+    said = dict(route.wire.document)
+    responses = said.pop("responses", None)
+    app.add_api_route(
+        path,
+        post_events,
+        methods=[route.methods[0]],
+        operation_id=f"{route.methods[0].lower()}{path.replace('/', '_')}",
+        responses=responses,
+        openapi_extra=said,
+    )
 
 
 async def _refuse(request: Request, error: Exception) -> Response:

@@ -3,8 +3,8 @@
     client ─▶ Connection (head in time) ─▶ Accept ─▶ EventLog ─▶ weir.events
                                              │  ▲        │
                Keys (who) ◀─ KeyReader ──────┘  │        └─▶ Tail ─▶ Redis
-               protocols/ (which items) ────────┘
-               weir.admission (what each item becomes)
+               routes, protocols/ (which items) ┘
+               weir.admission, weir.mappings (what each item becomes)
 
 `Service` connects the parts and runs them; each has a file of its own. Promises:
 2xx only after all in-sync replicas have acknowledged every record of a request;
@@ -25,16 +25,17 @@ from weir_service.redis import connect
 
 from weir_ingest import protocols
 from weir_ingest.accept import Accept, Parts
-from weir_ingest.api import EVENTS_METHODS, EVENTS_PATHS, build_api
+from weir_ingest.api import build_api
 from weir_ingest.body import BodyLimits, Budget
 from weir_ingest.event_log import EventLog, LogLimits
 from weir_ingest.head import Receive, Scope, Send
 from weir_ingest.heartbeat import Heartbeat
 from weir_ingest.instruments import Instruments
-from weir_ingest.key_reader import KeyReader
-from weir_ingest.keys import Keys, StoredKey
+from weir_ingest.key_reader import KeyReader, Known
+from weir_ingest.keys import Keys
 from weir_ingest.protocols.batch import BatchLimits
 from weir_ingest.quota import Quota
+from weir_ingest.routes import wire_of
 from weir_ingest.settings import Settings
 from weir_ingest.tail import Sampler, Tail
 
@@ -90,10 +91,11 @@ class Service:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Route a request: events at once, the rest through the framework."""
-        if scope["path"] in EVENTS_PATHS and scope["method"] in EVENTS_METHODS:
-            await self.accept(scope, receive, send)
-        else:
+        wire = wire_of(scope["path"], scope["method"])
+        if wire is None:
             await self.api(scope, receive, send)
+        else:
+            await self.accept(wire, scope, receive, send)
 
     def start(self) -> None:
         """Start what runs beside the requests."""
@@ -114,11 +116,11 @@ class Service:
         await self.redis.aclose()
         _log.info("stopped", unconfirmed_records=unconfirmed)
 
-    def _on_keys(self, stored: list[StoredKey], at_end: bool) -> None:
-        self._loop.call_soon_threadsafe(self._take_keys, stored, at_end)
+    def _on_keys(self, known: Known, at_end: bool) -> None:
+        self._loop.call_soon_threadsafe(self._take_keys, known, at_end)
 
-    def _take_keys(self, stored: list[StoredKey], at_end: bool) -> None:
-        self.keys.replace(stored)
+    def _take_keys(self, known: Known, at_end: bool) -> None:
+        self.keys.replace(known.keys, known.apps)
         self.keys.ready = self.keys.ready or at_end
 
     def _not_ready(self) -> str | None:

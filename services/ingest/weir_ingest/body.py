@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from weir.problems import ProblemError, Reason
@@ -98,24 +96,34 @@ class Held:
             self._budget.take(self.tenant, size - self.size)
             self.size = size
 
+    def assign(self, tenant: str) -> None:
+        """Hold what is held in the name of a tenant, which the body has told.
+
+        Raises:
+            ProblemError: 503, if that is more than the tenant may hold.
+        """
+        size = self.size
+        self.release()
+        self.tenant = tenant
+        self.grow(size)
+
     def release(self) -> None:
         """Hold nothing."""
         self._budget.give(self.tenant, self.size)
         self.size = 0
 
 
-@contextmanager
-def holding(budget: Budget) -> Iterator[Held]:
-    """Hold bytes of a budget for the length of a request."""
-    held = Held(budget)
-    try:
-        yield held
-    finally:
-        held.release()
-
-
-async def read_body(head: Head, receive: Receive, limits: BodyLimits, held: Held) -> bytes:
+async def read_body(
+    head: Head, receive: Receive, limits: BodyLimits, held: Held, *, may_be_empty: bool = False
+) -> bytes:
     """Return the whole body as it was sent.
+
+    Args:
+        head: Of the request.
+        receive: Where the body comes from.
+        limits: What it may take.
+        held: What is held of the budget; grows with the body.
+        may_be_empty: No body is one, if its length was declared as 0.
 
     Raises:
         ProblemError: 413 while it is still coming, 408 if it stops coming, 400
@@ -141,7 +149,7 @@ async def read_body(head: Head, receive: Receive, limits: BodyLimits, held: Held
             Reason.BODY_TRUNCATED,
             f"body must have the declared {declared} bytes, got {len(body)}; send it again",
         )
-    if not body:
+    if not body and not (may_be_empty and declared == 0):
         raise ProblemError(
             400, Reason.EMPTY_BODY, "body must hold events, got none; an empty list is []"
         )

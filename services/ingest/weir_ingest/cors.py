@@ -9,8 +9,11 @@ from __future__ import annotations
 from weir_ingest.answers import Answer, Headers
 from weir_ingest.head import Head
 
-_ALLOWED_HEADERS = b"authorization, content-type, content-encoding, idempotency-key, x-retry-count"
-_METHODS = b"POST, PUT"
+# `SP-Anonymous` is Snowplow's; `X-Retry-Count` Segment's.
+_ALLOWED_HEADERS = (
+    b"authorization, content-type, content-encoding, idempotency-key, x-retry-count, sp-anonymous"
+)
+_METHODS = b"GET, POST, PUT"
 _MAX_AGE_S = b"3600"
 _EXPOSED = b"weir-position, retry-after, ratelimit, ratelimit-policy"
 

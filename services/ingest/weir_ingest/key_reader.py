@@ -1,9 +1,10 @@
-"""Follows `weir.definitions` for API keys: from its start, without a group, for ever."""
+"""Follows `weir.definitions` for who may send: from its start, without a group, for ever."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import structlog
 from confluent_kafka import (
@@ -20,9 +21,11 @@ from weir.definitions.history import Definition
 from weir.definitions.in_force import refusal as refusal_of
 from weir.definitions.key import Key
 from weir.definitions.outcomes import Outcome
+from weir.definitions.source import Source
 from weir.kafka import Kafka, refusal
+from weir.problems import ProblemError
 
-from weir_ingest.keys import StoredKey
+from weir_ingest.keys import SCOPE, StoredKey
 
 _BATCH = 500
 _WAIT_S = 0.2
@@ -32,21 +35,34 @@ _RETRY_S = 1.0
 _log = structlog.get_logger()
 
 
+class Known(NamedTuple):
+    """Who may send.
+
+    Attributes:
+        keys: By their keys.
+        apps: Without one, by the app ids of Snowplow's trackers.
+    """
+
+    keys: list[StoredKey]
+    apps: dict[str, StoredKey]
+
+
 class KeyReader:
     """A thread that folds the keys and hands each new state to the event loop."""
 
-    def __init__(self, kafka: Kafka, on_change: Callable[[list[StoredKey], bool], None]) -> None:
+    def __init__(self, kafka: Kafka, on_change: Callable[[Known, bool], None]) -> None:
         """Prepare the thread.
 
         Args:
             kafka: How brokers are reached.
-            on_change: Called from the thread with the keys, and whether the end
+            on_change: Called from the thread with who may send, and whether the end
                 of the topic, as it was at the start, has been reached.
         """
         self._kafka = kafka
         self._refused: str | None = None
         self._on_change = on_change
         self._definitions = Definitions()
+        self._apps: dict[str, StoredKey] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="keys", daemon=True)
 
@@ -120,7 +136,7 @@ class KeyReader:
     def _follow(self, consumer: Consumer, end: int) -> None:
         at_end = end == 0
         if at_end:
-            self._on_change(self._keys(), True)
+            self._on_change(self._known(), True)
         while not self._stopping.is_set():
             changed, admitted = False, self._is_admitted_again(consumer)
             for message in _next(consumer):
@@ -133,10 +149,10 @@ class KeyReader:
             if admitted:
                 self._admit()
             if changed:
-                self._on_change(self._keys(), at_end)
+                self._on_change(self._known(), at_end)
 
     def _fold(self, message: Message) -> bool:
-        """Apply one record; say whether it changed a key."""
+        """Apply one record; say whether it changed who may send."""
         change = self._definitions.apply(
             message.offset() or 0, message.key() or b"", message.value()
         )
@@ -145,18 +161,20 @@ class KeyReader:
         if not change.applied and change.outcome not in (Outcome.CONFLICT, Outcome.HELD):
             _log.warning("definition_ignored", offset=change.offset, note=change.note)
         changed = False
-        for key in change.versions:
-            if key.kind != "key":
+        for one in change.versions:
+            if one.kind not in ("key", "source"):
                 continue
-            problem = refusal_of(key)
+            problem = refusal_of(one)
             changed |= problem is None
             if problem is not None:
-                _log.error("key_unreadable", name=key.name, error=problem.message)
+                _tell_unreadable(one, problem)
+            elif one.kind == "source":
+                self._apps = claimed(self._apps, self._definitions.current(kind="source"))
         return changed
 
-    def _keys(self) -> list[StoredKey]:
-        """Return the keys that hold now; one that cannot be read changes nothing."""
-        return [stored_key(one) for one in self._definitions.current(kind="key")]
+    def _known(self) -> Known:
+        """Return who may send now; what cannot be read changes nothing."""
+        return Known([stored_key(one) for one in self._definitions.current(kind="key")], self._apps)
 
 
 def _end(consumer: Consumer) -> int:
@@ -185,3 +203,40 @@ def stored_key(definition: Definition) -> StoredKey:
     key = definition.model
     assert isinstance(key, Key)  # noqa: S101 - the kind says so
     return StoredKey(key.name, definition.tenant, key.hash, frozenset(key.scopes), key.source)
+
+
+def _tell_unreadable(definition: Definition, problem: ProblemError) -> None:
+    if definition.kind == "key":
+        _log.error("key_unreadable", name=definition.name, error=problem.message)
+    else:
+        _log.error("source_unreadable", name=definition.name, error=problem.message)
+
+
+def claimed(owners: Mapping[str, StoredKey], sources: Sequence[Definition]) -> dict[str, StoredKey]:
+    """Return who sends by which app id, after a source was changed.
+
+    Whoever has one keeps it as long as its source lists it: no tenant takes another's by
+    naming it, too. One that is free goes to the source that was written first. It is a fold
+    over the topic, so every replica decides alike.
+
+    Args:
+        owners: As it was before the change.
+        sources: In force after it.
+    """
+    listing = sorted(sources, key=lambda one: one.vid)
+    lists = {(one.tenant, one.name): _app_ids(one) for one in listing}
+    kept = {
+        app_id: owner
+        for app_id, owner in owners.items()
+        if app_id in lists.get((owner.tenant, owner.source), ())
+    }
+    for (tenant, source), app_ids in lists.items():
+        for app_id in app_ids:
+            kept.setdefault(app_id, StoredKey("", tenant, "", frozenset({SCOPE}), source))
+    return kept
+
+
+def _app_ids(definition: Definition) -> tuple[str, ...]:
+    source = definition.model
+    assert isinstance(source, Source)  # noqa: S101 - the kind says so
+    return source.app_ids

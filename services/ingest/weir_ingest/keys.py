@@ -6,12 +6,15 @@ A key is `wk_<id>_<secret>`. Only its HMAC-SHA256 with the installation's
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import hmac
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from weir.problems import ProblemError, Reason
 
@@ -53,6 +56,7 @@ class Keys:
         # Tokens seen to be right, so that a busy client is hashed once and not
         # with every request. Emptied with each change of a key.
         self._seen: dict[bytes, StoredKey] = {}
+        self._apps: dict[str, StoredKey] = {}
         self.ready = False
 
     def __len__(self) -> int:
@@ -64,21 +68,56 @@ class Keys:
         known = (key for keys in self._stored.values() for key in keys)
         return len({key.tenant for key in known if SCOPE in key.scopes})
 
-    def replace(self, stored: Iterable[StoredKey]) -> None:
-        """Take the keys that hold from now on."""
+    def replace(
+        self, stored: Iterable[StoredKey], apps: Mapping[str, StoredKey] = MappingProxyType({})
+    ) -> None:
+        """Take what holds from now on.
+
+        Args:
+            stored: The keys.
+            apps: Who may send without a key, by the name that trackers give themselves.
+        """
         by_id = defaultdict(list)
         for key in stored:
             by_id[key.id].append(key)
         self._stored = dict(by_id)
+        self._apps = dict(apps)
         self._seen = {}
 
-    def caller(self, head: Head) -> StoredKey:
-        """Return the key of a request.
+    def caller(self, token: bytes) -> StoredKey:
+        """Return the key that a request presents.
 
         Raises:
             ProblemError: 503 before the keys are known, 401 with the same text for
                 a missing, a wrong and a revoked key, 403 if it may not write.
         """
+        self._check_ready()
+        key = self._seen.get(token)
+        if key is None:
+            key = self._verified(token)
+            if len(self._seen) < _MAX_CACHED:
+                self._seen[token] = key
+        return key
+
+    def app(self, app_id: str) -> StoredKey:
+        """Return whom a tracker sends for that has no key, by the app id that it says.
+
+        Raises:
+            ProblemError: 503 before the definitions are known, 401 for an app id that no
+                source lists.
+        """
+        self._check_ready()
+        caller = self._apps.get(app_id)
+        if caller is None:
+            raise ProblemError(
+                401,
+                Reason.UNAUTHORIZED,
+                "a request must carry a valid key, or an app id that a source lists; send "
+                "Authorization: Bearer wk_..., or add the app id to app_ids of a source",
+            )
+        return caller
+
+    def _check_ready(self) -> None:
         if not self.ready:
             raise ProblemError(
                 503,
@@ -86,13 +125,6 @@ class Keys:
                 "keys are not read yet; nothing of this request is stored; send it again",
                 retry_after_s=1,
             )
-        token = presented(head)
-        key = self._seen.get(token)
-        if key is None:
-            key = self._verified(token)
-            if len(self._seen) < _MAX_CACHED:
-                self._seen[token] = key
-        return key
 
     def _verified(self, token: bytes) -> StoredKey:
         text = token.decode("latin-1")
@@ -119,11 +151,32 @@ class Keys:
         return key
 
 
-def presented(head: Head) -> bytes:
-    """Return the key that a request presents, empty if none."""
+def presented(head: Head, query_keys: tuple[str, ...] = ()) -> bytes:
+    """Return the key that a request presents in a header or in its query, empty if none.
+
+    Args:
+        head: Of the request.
+        query_keys: The query's parameters that may carry a key.
+    """
     header = head.headers.get(b"authorization", b"")
-    if header[:7].lower() == b"bearer ":
-        return header[7:].strip()
-    if head.scope["query_string"]:
-        return head.query.get("access_token", "").encode()
+    scheme, _, word = header.partition(b" ")
+    scheme = scheme.lower()
+    if scheme in (b"bearer", b"splunk"):
+        return word.strip()
+    if scheme == b"basic":
+        return _basic(word)
+    if query_keys and head.scope["query_string"]:
+        return next((head.query[name].encode() for name in query_keys if name in head.query), b"")
     return b""
+
+
+def _basic(word: bytes) -> bytes:
+    """Return the key of Basic credentials: the password, where there is one, else the user.
+
+    SDKs put the key where the user's name would be, and agents where the password would.
+    """
+    try:
+        user, _, password = base64.b64decode(word.strip(), validate=True).partition(b":")
+    except binascii.Error:
+        return b""
+    return password or user

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of /v1/events: bodies, parameters, answers."""
+"""What the OpenAPI document says of paths that take events: bodies, parameters, answers."""
 
 from __future__ import annotations
 
@@ -45,6 +45,8 @@ ITEM = {
     },
 }
 
+ITEMS = {"type": "array", "items": ITEM, "description": "The quarantined ones."}
+
 ACCEPTED = {
     "type": "object",
     "required": ["accepted", "quarantined", "position", "retry_safe"],
@@ -56,7 +58,7 @@ ACCEPTED = {
             "type": "boolean",
             "description": "False if ids were made up, so that a second sending counts twice.",
         },
-        "items": {"type": "array", "items": ITEM, "description": "The quarantined ones."},
+        "items": ITEMS,
     },
 }
 
@@ -81,14 +83,34 @@ _PROBLEM = {
 }
 
 
-def responses() -> dict[int | str, dict[str, Any]]:
-    """Return every answer of the route."""
-    found: dict[int | str, dict[str, Any]] = {
-        status: {
-            "description": text,
-            "content": {"application/problem+json": {"schema": _PROBLEM}},
-        }
-        for status, text in PROBLEMS.items()
+REFUSALS: dict[str, Any] = {
+    str(status): {
+        "description": text,
+        "content": {"application/problem+json": {"schema": _PROBLEM}},
     }
-    found[200] = {"description": "Stored.", "content": {"application/json": {"schema": ACCEPTED}}}
-    return found
+    for status, text in PROBLEMS.items()
+}
+"""Every answer of a path that refuses by problems."""
+
+
+def success(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer 200 of a path."""
+    return {"description": "Stored.", "content": {"application/json": {"schema": schema}}}
+
+
+EVENTS: dict[str, Any] = {
+    "summary": "Store events; the answer names the items that could not be used.",
+    "requestBody": BODY,
+    "parameters": PARAMETERS,
+    "responses": {"200": success(ACCEPTED), **REFUSALS},
+}
+
+
+def json_path(summary: str, answer: dict[str, Any]) -> dict[str, Any]:
+    """Return what is said of a path that takes JSON and answers with an object of some members."""
+    schema = {"type": "object", "required": [*answer][:1], "properties": answer}
+    return {
+        "summary": summary,
+        "requestBody": {"required": True, "content": {"application/json": {"schema": _OBJECT}}},
+        "responses": {"200": success(schema), **REFUSALS},
+    }

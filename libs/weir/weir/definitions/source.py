@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from weir.definitions.base import DefinitionModel
+from weir.definitions.base import DefinitionModel, as_tuple
+from weir.definitions.faults import fault
+
+
+def _checked_app_id(app_id: str) -> str:
+    if not app_id or not app_id.isprintable() or app_id != app_id.strip():
+        raise fault(
+            required="an app id: printable, without white space around it",
+            mend="write it as the tracker sends it in aid",
+        )
+    return app_id
+
+
+AppId = Annotated[str, Field(max_length=128), AfterValidator(_checked_app_id)]
 
 
 class Source(DefinitionModel):
@@ -15,8 +28,12 @@ class Source(DefinitionModel):
     Attributes:
         title: What people call it.
         owner: Whom to ask about it.
+        app_ids: Snowplow's trackers that name themselves so may send without a key: their
+            protocol has none. Whoever knows such a name may send as this source. Of two
+            tenants the one that named it first has it.
     """
 
     kind: Literal["source"] = "source"
     title: str = Field(default="", max_length=200)
     owner: str = Field(default="", max_length=200)
+    app_ids: Annotated[tuple[AppId, ...], BeforeValidator(as_tuple), Field(max_length=100)] = ()

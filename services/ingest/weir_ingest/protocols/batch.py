@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from weir.mappings import Mapping
 from weir.problems import ProblemError, Reason, echo
 
 from weir_ingest.head import Head
@@ -38,6 +39,7 @@ class Batch:
         whole: The body is one item: if it is no JSON, the request is refused.
         type: Type of an item without one.
         subject: Subject of an item without one.
+        mapping: Reads items of a client that knows nothing of Weir.
     """
 
     items: Sequence[bytes]
@@ -46,6 +48,7 @@ class Batch:
     whole: bool = False
     type: str | None = None
     subject: str | None = None
+    mapping: Mapping | None = None
 
 
 def lenient(head: Head, items: Sequence[bytes], protocol: str, *, whole: bool = False) -> Batch:

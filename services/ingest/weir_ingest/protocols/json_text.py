@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import takewhile
 
@@ -16,6 +18,10 @@ from weir_ingest.protocols.batch import too_many_events
 
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _VALUE = msgspec.json.Decoder(msgspec.Raw)
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_NAME_AT = re.compile(rb'[\s{,]*("(?:[^"\\]|\\.)*+")\s*:\s*', re.DOTALL)
+_AFTER_VALUE = re.compile(rb"\s*[,}]")
+_PYTHON = json.JSONDecoder()
 
 
 def readable(body: bytes) -> bytes:
@@ -90,6 +96,53 @@ def split_array(body: bytes, limit: int) -> list[bytes]:
         at = start + len(bytes(raw))
         items.append(body[start:at])
     return items
+
+
+def split_object(body: bytes) -> dict[str, bytes]:
+    """Return the members of an object, each value as its own bytes; of a name twice the last.
+
+    Raises:
+        ProblemError: 400 `invalid_json`, with the byte's position, or `too_deep`.
+    """
+    try:
+        return {name: bytes(raw) for name, raw in _MEMBERS.decode(body).items()}
+    except msgspec.DecodeError:
+        pass
+    except RecursionError:
+        raise _too_deep() from None
+    harmless = json_exact.parsable(body)
+    try:
+        members = _MEMBERS.decode(harmless)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise invalid_json(_fault(error, body)) from None
+    found, at = {}, 0
+    while (name_at := _NAME_AT.match(harmless, at)) is not None:
+        start = name_at.end()
+        likely = members[msgspec.json.decode(name_at.group(1), type=str)]
+        at = _end_of_value(harmless, start, bytes(likely))
+        found[_name(body[slice(*name_at.span(1))])] = body[start:at]
+    return found
+
+
+def _name(text: bytes) -> str:
+    try:
+        return msgspec.json.decode(text, type=str)
+    except msgspec.DecodeError as error:
+        raise invalid_json(str(error)) from None
+
+
+def join_object(members: Mapping[str, bytes]) -> bytes:
+    """Return the object of some members, each value as its own bytes."""
+    inner = b",".join(msgspec.json.encode(name) + b":" + value for name, value in members.items())
+    return b"{%b}" % inner
+
+
+def _end_of_value(text: bytes, start: int, likely: bytes) -> int:
+    """Return where a value ends that most likely is the one given: of a name twice it is not."""
+    end = start + len(likely)
+    if text.startswith(likely, start) and _AFTER_VALUE.match(text, end):
+        return end
+    return start + _PYTHON.raw_decode(text[start:].decode("latin-1"))[1]
 
 
 def _elements(body: bytes, limit: int) -> Iterable[msgspec.Raw]:
