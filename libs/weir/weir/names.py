@@ -39,6 +39,7 @@ HEADER_VERSION = "weir-version"
 HEADER_AT = "weir-at"
 HEADER_LENGTH = "weir-length"
 HEADER_SHA256 = "weir-sha256"
+HEADER_MAPPING = "weir-mapping"
 HEADER_LEFT_OUT = "weir-left-out"
 # On `weir.quarantine`: this is no copy, but says that the record of its key was put back.
 HEADER_REPLAYED = "weir-replayed"

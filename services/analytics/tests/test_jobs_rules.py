@@ -530,6 +530,23 @@ class TestMended:
         assert found.time_ms == 1_799_996_400_000
         assert b'"weirsource":"web"' in found.value
 
+    def test_a_clients_item_is_read_as_it_was(self) -> None:
+        """A call of Segment's that is mended comes back as that call, by the mapping it names."""
+        text = b'{"event":"e","userId":"u","messageId":"m","properties":{"a":1}}'
+        found = mended(replace(copy(text), mapped="segment.track"))
+        assert isinstance(found, Admitted)
+        assert (b'"type":"dev.weir.segment.track"' in found.value, found.key) == (True, b"u")
+        assert found.digest == identity_digest("acme", "urn:weir:src:web", "m")
+        by_type = mended(replace(copy(text), mapped="segment"))
+        assert isinstance(by_type, Refused)
+        assert by_type.detail.startswith("type must be one of track")
+
+    def test_a_mapping_of_a_newer_release_is_passed_over(self) -> None:
+        """An item that names one that is not known is read as any other."""
+        assert mended(replace(copy(b'{"plan":"pro"}'), mapped="later")) == mended(
+            copy(b'{"plan":"pro"}')
+        )
+
     def test_what_has_no_id_or_time_gets_the_same_ones_each_time(self) -> None:
         """Made of its origin, and of when it was received."""
         found = mended(copy(b'{"plan":"pro"}'))
@@ -553,6 +570,8 @@ class TestMended:
         }
         found = whole_of(headers, b"x")
         assert found == Whole("weir.events/2/7", "acme", "", "too_deep", 5, b"x", False)
+        mapped = whole_of(headers | {names.HEADER_MAPPING: b"segment"}, b"x")
+        assert mapped == replace(found, mapped="segment")
         assert found is not None
         for said, left_out in ((b"12345", 12_345), (b"many", 0), (b"9" * 5_000, 0)):
             more = whole_of(headers | {names.HEADER_LEFT_OUT: said}, b"x")

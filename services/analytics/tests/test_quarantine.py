@@ -56,6 +56,12 @@ class TestCopy:
         assert dict(headers)["weir-length"] == b"1000000"
         assert dict(headers)["weir-sha256"] == hashlib.sha256(value).hexdigest().encode()
 
+    def test_how_it_was_read_is_kept(self) -> None:
+        """A replay reads a client's item by the mapping that ingest named."""
+        _, headers = refused(b"{}", {"weir-mapping": b"segment"}).record()
+
+        assert dict(headers)["weir-mapping"] == b"segment"
+
     def test_what_fits_is_kept_whole(self) -> None:
         """A value that fits with its headers is copied as it is, with what ingest said of it."""
         said = {"weir-length": b"2000000", "weir-sha256": b"a" * 64, "weir-reason": b"too_deep"}

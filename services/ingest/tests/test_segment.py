@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from weir.event_time import format_time
+from weir.mappings.named import NAMED
 from weir.mappings.segment import CALLS
 from weir.problems import ProblemError, Reason
 from weir_ingest.protocols.batch import BatchLimits
@@ -116,6 +117,20 @@ class TestCalls:
         assert (body["success"], body["quarantined"]) == (True, 1)
         assert (body["items"][0]["index"], body["items"][0]["code"]) == (0, reason)
         assert detail in body["items"][0]["detail"]
+
+    @pytest.mark.parametrize(
+        ("path", "body", "mapped"),
+        [
+            ("/v1/track", b'{"event":"e"}', b"segment.track"),
+            ("/v1/batch", b'{"batch":[{}]}', b"segment"),
+        ],
+    )
+    def test_how_it_was_read_is_told(self, path: str, body: bytes, mapped: bytes) -> None:
+        """What is refused says by which mapping it was read, and that mapping is known."""
+        (record,) = ask(Request(path, body, headers=BASIC)).records
+
+        assert dict(record.headers)["weir-mapping"] == mapped
+        assert mapped.decode() in NAMED
 
     def test_no_object_is_no_call(self) -> None:
         """Elements of a batch that are no objects are kept with their reason."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -25,7 +25,6 @@ from weir.position import format_position
 from weir.problems import ProblemError, Reason
 from weir.quick import admit_all
 
-from weir_ingest import encodings
 from weir_ingest.answers import Answer, Item
 from weir_ingest.body import (
     BodyLimits,
@@ -113,9 +112,7 @@ class Accept:
             head, receive, parts.body_limits, held, may_be_empty=wire.may_be_empty
         )
         parts.instruments.body_bytes.inc(len(body))
-        body = encodings.decode(
-            body, head.headers.get(b"content-encoding", b""), parts.max_decoded_bytes
-        )
+        body = wire.decode(head, body, parts.max_decoded_bytes)
         held.grow(len(body))
         await _give_turn(body)
         if caller is None:
@@ -164,21 +161,23 @@ class Accept:
         for index, item in enumerate(judged):
             shown = index < sampled
             if isinstance(item, Refused):
-                records.append(self._refusal(batch.items[index], item, caller, shown=shown))
+                record = refusal_record(batch.items[index], item, caller, batch.mapped)
+                hook = self._shown_refusal(item, caller) if shown else None
+                records.append(record._replace(on_stored=hook))
             elif shown:
-                hook = lambda stored: tail.show(tenant, stored)  # noqa: E731
-                records.append(Record(item.value, item.key, TAIL_HEADERS, hook))
+                show = lambda stored: tail.show(tenant, stored)  # noqa: E731
+                records.append(Record(item.value, item.key, TAIL_HEADERS, show))
             else:
                 records.append(Record(item.value, item.key, EVENT_HEADERS))
         return records
 
-    def _refusal(self, raw: bytes, refused: Refused, caller: StoredKey, *, shown: bool) -> Record:
+    def _shown_refusal(self, refused: Refused, caller: StoredKey) -> Callable[[Message], None]:
         reason, tail = refused.reason.value, self._parts.tail
 
         def show(stored: Message) -> None:
             tail.add(caller.tenant, refused_entry_of(stored, reason, caller.source))
 
-        return refusal_record(raw, refused, caller)._replace(on_stored=show if shown else None)
+        return show
 
     def _counted(
         self, head: Head, judged: Sequence[Admitted | Refused], position: str, terms: Terms
@@ -252,13 +251,15 @@ def _slices(items: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
         yield items[start:]
 
 
-def refusal_record(raw: bytes, refused: Refused, caller: StoredKey) -> Record:
-    """Return the record of an item that cannot be used: its own bytes, and why."""
+def refusal_record(raw: bytes, refused: Refused, caller: StoredKey, mapped: str = "") -> Record:
+    """Return the record of an item that cannot be used: its own bytes, why, and how it was read."""
     headers: RecordHeaders = [
         (names.HEADER_REASON, refused.reason.value.encode()),
         (names.HEADER_TENANT, caller.tenant.encode()),
         (names.HEADER_SOURCE, caller.source.encode()),
     ]
+    if mapped:
+        headers.append((names.HEADER_MAPPING, mapped.encode()))
     if refused.reason is Reason.EVENT_TOO_LARGE:
         headers.append((names.HEADER_LENGTH, str(len(raw)).encode()))
         headers.append((names.HEADER_SHA256, hashlib.sha256(raw).hexdigest().encode()))

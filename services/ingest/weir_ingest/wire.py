@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from weir.admission import Admitted, Refused
 from weir.problems import ProblemError
 
+from weir_ingest import encodings
 from weir_ingest.answers import Answer, Item, problem_answer
 from weir_ingest.head import Head
 from weir_ingest.keys import Keys, StoredKey
@@ -57,6 +58,19 @@ class Wire:
     has_key_in_body: ClassVar[bool] = False
     may_be_empty: ClassVar[bool] = False
     document: ClassVar[dict[str, Any]] = {}
+
+    def decode(self, head: Head, body: bytes, limit: int) -> bytes:
+        """Undo a body's Content-Encoding.
+
+        Args:
+            head: Of the request.
+            body: As sent.
+            limit: Largest output, bytes.
+
+        Raises:
+            ProblemError: As `encodings.decode`.
+        """
+        return encodings.decode(body, head.headers.get(b"content-encoding", b""), limit)
 
     def key_in(self, head: Head, body: bytes) -> bytes:  # noqa: ARG002 - for those that say it there
         """Return the key that the body carries; asked where neither header nor query does."""

@@ -14,6 +14,7 @@ from weir import names
 from weir.admission import Admitted, Refused, Terms, admit, admit_foreign
 from weir.definitions.job import Replay
 from weir.event import DEFAULT_TENANT, FOREIGN_SOURCE
+from weir.mappings.named import NAMED
 
 PROTOCOL = "replay"
 """What `ingestproto` of an event says that came back so."""
@@ -36,6 +37,7 @@ class Whole:
         value: Its bytes.
         is_cut: Only their beginning was kept.
         left_out: How many more of its partition and batch nobody could use, and have no copy.
+        mapped: How ingest read it (`weir.mappings.named`); empty: as an event or bare data.
     """
 
     origin: str
@@ -46,6 +48,7 @@ class Whole:
     value: bytes
     is_cut: bool
     left_out: int = 0
+    mapped: str = ""
 
 
 def whole_of(headers: Headers, value: bytes | None) -> Whole | None:
@@ -69,6 +72,7 @@ def whole_of(headers: Headers, value: bytes | None) -> Whole | None:
         value=value or b"",
         is_cut=names.HEADER_SHA256 in headers,
         left_out=int(left_out) if _COUNT.fullmatch(left_out) else 0,
+        mapped=_text(headers, names.HEADER_MAPPING),
     )
 
 
@@ -92,8 +96,10 @@ def mended(copy: Whole) -> Admitted | Refused:
     """
     if (copy.tenant, copy.source) == (DEFAULT_TENANT, FOREIGN_SOURCE):
         return admit_foreign(copy.value, received_ms=copy.at_ms, recheck=True, origin=copy.origin)
-    # Which protocol it came by is not kept. Who claims to send CloudEvents is taken at
-    # their word, so that the key is the one that a mended resend gets.
+    if copy.mapped:
+        return _admitted(copy, strict=False)
+    # Which of Weir's own protocols it came by is not kept. Who claims to send CloudEvents is
+    # taken at their word, so that the key is the one that a mended resend gets.
     found = _admitted(copy, strict=True)
     return found if isinstance(found, Admitted) else _admitted(copy, strict=False)
 
@@ -106,6 +112,7 @@ def _admitted(copy: Whole, *, strict: bool) -> Admitted | Refused:
         protocol=PROTOCOL,
         strict=strict,
         idempotency_key=copy.origin,
+        mapping=NAMED.get(copy.mapped),
     )
     return admit(copy.value, 0, terms)
 

@@ -168,8 +168,9 @@ def listed(reason: str) -> str:
 
 
 def kept_headers(headers: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return what tells of a refused item's part that was not kept."""
-    kept = {name: headers.get(name) for name in (names.HEADER_LENGTH, names.HEADER_SHA256)}
+    """Return what tells how a refused item was read, and of its part that was not kept."""
+    told = (names.HEADER_MAPPING, names.HEADER_LENGTH, names.HEADER_SHA256)
+    kept = {name: headers.get(name) for name in told}
     return {name: v for name, v in kept.items() if v is not None and len(v) <= MAX_HEADER_BYTES}
 
 

@@ -40,6 +40,8 @@ class Batch:
         type: Type of an item without one.
         subject: Subject of an item without one.
         mapping: Reads items of a client that knows nothing of Weir.
+        mapped: The name of that mapping (`weir.mappings.named`), by which a replay reads
+            what is refused now.
     """
 
     items: Sequence[bytes]
@@ -49,6 +51,7 @@ class Batch:
     type: str | None = None
     subject: str | None = None
     mapping: Mapping | None = None
+    mapped: str = ""
 
 
 def lenient(head: Head, items: Sequence[bytes], protocol: str, *, whole: bool = False) -> Batch:

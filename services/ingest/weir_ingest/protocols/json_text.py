@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import takewhile
 
@@ -21,7 +21,10 @@ _VALUE = msgspec.json.Decoder(msgspec.Raw)
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _NAME_AT = re.compile(rb'[\s{,]*("(?:[^"\\]|\\.)*+")\s*:\s*', re.DOTALL)
 _AFTER_VALUE = re.compile(rb"\s*[,}]")
-_PYTHON = json.JSONDecoder()
+_BETWEEN = re.compile(rb"[\s,]*+")
+_TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
+_PLACE = re.compile(r" \(byte (\d+)\)")
+_quote = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def readable(body: bytes) -> bytes:
@@ -98,6 +101,26 @@ def split_array(body: bytes, limit: int) -> list[bytes]:
     return items
 
 
+def split_values(body: bytes) -> Iterator[bytes]:
+    """Return one after another the values that a body holds, each as its own bytes.
+
+    White space and commas may stand between them, or nothing. UTF-8 and escapes are not checked.
+
+    Raises:
+        ProblemError: 400 `invalid_json`, with the byte's position, or `too_deep`, in place of
+            the value that is none.
+    """
+    text, at = memoryview(body), _after(_BETWEEN, body, 0)
+    while at < len(body):
+        try:
+            end = _end_of_first(text, at)
+        except msgspec.DecodeError:
+            text = memoryview(json_exact.parsable(body))
+            end = _end_in_harmless(text, at)
+        yield body[at:end].rstrip()
+        at = _after(_BETWEEN, body, end)
+
+
 def split_object(body: bytes) -> dict[str, bytes]:
     """Return the members of an object, each value as its own bytes; of a name twice the last.
 
@@ -137,12 +160,50 @@ def join_object(members: Mapping[str, bytes]) -> bytes:
     return b"{%b}" % inner
 
 
+def quoted(text: bytes) -> bytes:
+    """Return bytes as a text in JSON, each of them as it is: it is UTF-8 only if they are."""
+    return _quote(text.decode("latin-1")).encode("latin-1")
+
+
 def _end_of_value(text: bytes, start: int, likely: bytes) -> int:
     """Return where a value ends that most likely is the one given: of a name twice it is not."""
     end = start + len(likely)
     if text.startswith(likely, start) and _AFTER_VALUE.match(text, end):
         return end
-    return start + _PYTHON.raw_decode(text[start:].decode("latin-1"))[1]
+    return start + len(text[start : _end_of_first(memoryview(text), start)].rstrip())
+
+
+def _end_in_harmless(text: memoryview, at: int) -> int:
+    try:
+        return _end_of_first(text, at)
+    except msgspec.DecodeError as error:
+        place = _PLACE.search(str(error))
+        byte = at + int(place[1]) if place else len(text)
+        why = f"{_PLACE.sub('', str(error))} (byte {byte})"
+        raise invalid_json(why) from None
+
+
+def _end_of_first(text: memoryview, at: int) -> int:
+    """Return where the value at a place ends, white space behind it included.
+
+    The parser reads one value and says where something follows: so each value is read once, and
+    nothing is made of it.
+    """
+    try:
+        _VALUE.decode(text[at:])
+    except RecursionError:
+        raise _too_deep() from None
+    except msgspec.DecodeError as error:
+        follows = _TRAILING.search(str(error))
+        if follows is None:
+            raise
+        return at + int(follows[1]) - 1
+    return len(text)
+
+
+def _after(pattern: re.Pattern[bytes], text: bytes, at: int) -> int:
+    found = pattern.match(text, at)
+    return found.end() if found else at
 
 
 def _elements(body: bytes, limit: int) -> Iterable[msgspec.Raw]:

@@ -64,6 +64,7 @@ class Call(_Segment):
 
     def __init__(self, call: str) -> None:
         self._mapping = segment.mapping(call)
+        self._mapped = f"{segment.PROTOCOL}.{call}"
 
     def read(self, head: Head, body: bytes, limits: BatchLimits) -> Batch:  # noqa: ARG002 - one call
         """Take the body as one call.
@@ -74,7 +75,9 @@ class Call(_Segment):
         body = readable(body)
         check_depth(body)
         call = _call(body, {})
-        return Batch([call], segment.PROTOCOL, whole=True, mapping=self._mapping)
+        return Batch(
+            [call], segment.PROTOCOL, whole=True, mapping=self._mapping, mapped=self._mapped
+        )
 
 
 class Calls(_Segment):
@@ -96,7 +99,7 @@ class Calls(_Segment):
         items = [_call(item, shared) for item in split_array(batch, limits.max_events)]
         sent = members.get("sentAt", b"null")
         mapping = segment.mapping(sent=None if sent == b"null" else Raw(sent))
-        return Batch(items, segment.PROTOCOL, mapping=mapping)
+        return Batch(items, segment.PROTOCOL, mapping=mapping, mapped=segment.PROTOCOL)
 
 
 def _call(item: bytes, shared: Mapping[str, bytes]) -> bytes:
