@@ -86,6 +86,53 @@ def items(draw: st.DrawFn) -> bytes:
     return json.dumps(value, ensure_ascii=draw(st.booleans())).encode()
 
 
+# One second in several zones and forms: what is remembered of one must not tell the next.
+RUN_TIMES = [
+    "2026-03-01T10:00:00.123Z",
+    "2026-03-01T10:00:00.9x9Z",
+    "2026-03-01T10:00:00Z",
+    "2026-03-01T10:00:00.123+01:00",
+    "2026-03-01T10:00:00+01:00",
+    "2026-03-01T10:00:00.1+01",
+    "2026-03-01T10:00:00,123Z",
+    "2026-03-01T10:00:00.123z",
+    "2026-03-01T09:59:60.500Z",
+    "2026-03-01T10:00:60.500Z",
+]
+RUN_DATA = [
+    b"1",
+    b"null",
+    b"{}",
+    b'{"a":[1,{"b":[]}]}',
+    b'{"a":\n1}',
+    b'"]"',
+    b'"[{"',
+    b'"NaN"',
+    *(b"[" * depth + b"]" * depth for depth in (30, 31, 32, 33, 34)),
+]
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> list[bytes]:
+    """Draw items of one form, one or two of them odd."""
+    bare = draw(st.booleans())
+    found = []
+    for n in range(draw(st.integers(2, 6))):
+        time = b'"%s"' % draw(st.sampled_from(RUN_TIMES)).encode()
+        data = draw(st.sampled_from(RUN_DATA)) if draw(st.integers(0, 3)) == 0 else b'{"x":1}'
+        if bare:
+            found.append(b'{"timestamp":%b,"n":%d,"x":%b}' % (time, n, data))
+        else:
+            source = draw(st.sampled_from([b"/a", b"/b"]))
+            found.append(
+                b'{"specversion":"1.0","id":"%d","source":"%b","type":"t","time":%b,"data":%b}'
+                % (n, source, time, data)
+            )
+    if draw(st.booleans()):
+        found[draw(st.integers(0, len(found) - 1))] = draw(items())
+    return found
+
+
 class TestQuickWay:
     @settings(max_examples=200, deadline=None)
     @given(st.lists(items(), min_size=1, max_size=4), st.sampled_from([LENIENT, STRICT, TYPED]))
@@ -94,6 +141,27 @@ class TestQuickWay:
         want = [admit(item, position, terms) for position, item in enumerate(found, 3)]
 
         assert admit_all(found, 3, terms) == want
+
+    @settings(max_examples=300, deadline=None)
+    @given(runs(), st.sampled_from([LENIENT, STRICT, TYPED]))
+    def test_a_run_equals_the_careful_way(self, found: list[bytes], terms: Terms) -> None:
+        """What is looked for once in all items is found in each: times, depth, line ends, forms."""
+        want = [admit(item, position, terms) for position, item in enumerate(found, 3)]
+
+        assert admit_all(found, 3, terms) == want
+
+    @pytest.mark.parametrize("item", [EVENT, BARE], ids=["event", "bare"])
+    def test_alike_items_are_read_at_once(
+        self, item: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A run of usual items needs no look at each; else the test above proves little."""
+        found = [json.dumps({**item, "n" if item is BARE else "id": str(n)}) for n in range(9)]
+        lines = [one.encode() for one in found]
+        want = [admit(line, position, LENIENT) for position, line in enumerate(lines)]
+        for way in ("weir.admission.admit", "weir.quick.Quick.admit"):
+            monkeypatch.setattr(way, None)
+
+        assert admit_all(lines, 0, LENIENT) == want
 
     @pytest.mark.parametrize(
         "said", [b"1e400", b"-1e400", b"NaN", b"Infinity", b"123456789012345678901"]

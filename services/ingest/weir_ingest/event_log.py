@@ -172,7 +172,7 @@ class EventLog:
             return {}
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._limits.timeout_s
-        size = sum(len(r.value) + len(r.key) + _RECORD_OVERHEAD_BYTES for r in records)
+        size = len(records) * _RECORD_OVERHEAD_BYTES + sum(len(r[0]) + len(r[1]) for r in records)
         has_waited = await self._wait_for_room(len(records), size, deadline_s)
         delivery = Delivery(len(records), size, self._closed)
         self._send(records, delivery)
