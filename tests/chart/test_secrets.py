@@ -130,7 +130,11 @@ SHARD_KEYS = (
     names.names_key(0, 17),
 )
 WRITES: dict[str, tuple[str, ...]] = {
-    "ingest": (names.tail_key("default"), names.part_key("ingest", "pod-1")),
+    "ingest": (
+        names.tail_key("default"),
+        names.part_key("ingest", "pod-1"),
+        names.used_key("default"),
+    ),
     # Of erased subjects the engine deletes the colors that the dashboard gave.
     "analytics": (
         *SHARD_KEYS,
@@ -144,6 +148,7 @@ WRITES: dict[str, tuple[str, ...]] = {
         names.slots_key("default", "orders"),
         names.session_key("ab12"),
         names.once_key("ab12"),
+        names.used_key("default"),
     ),
 }
 HEARTBEATS = tuple(names.part_key(name, "pod-1") for name in ("ingest", "panes", "alerts"))

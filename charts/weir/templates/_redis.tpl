@@ -27,8 +27,8 @@ alerts job how much memory is left.
 {{- $calm := "resetchannels +@all -@admin -@dangerous" -}}
 user default reset off
 user probe reset on nopass resetchannels -@all +ping
-user ingest reset on #{{ sha256sum .ingest }} ~weir:1:tail:* ~weir:1:part:ingest:* {{ $calm }}
+user ingest reset on #{{ sha256sum .ingest }} ~weir:1:tail:* ~weir:1:part:ingest:* ~weir:1:used:* {{ $calm }}
 user analytics reset on #{{ sha256sum .analytics }} ~weir:1:{s* ~weir:1:batches ~weir:1:part:panes:* ~weir:1:job:* ~weir:1:slots:* {{ $calm }} +info
 user alerts reset on #{{ sha256sum .alerts }} %R~weir:1:{s* %R~weir:1:batches %R~weir:1:part:* ~weir:1:part:alerts:* {{ $calm }} +info
-user dashboard reset on #{{ sha256sum .dashboard }} %R~weir:1:{s* %R~weir:1:batches %R~weir:1:part:* %R~weir:1:job:* %R~weir:1:tail:* ~weir:1:part:dashboard:* ~weir:1:slots:* ~weir:1:session:* ~weir:1:once:* {{ $calm }}
+user dashboard reset on #{{ sha256sum .dashboard }} %R~weir:1:{s* %R~weir:1:batches %R~weir:1:part:* %R~weir:1:job:* %R~weir:1:tail:* ~weir:1:part:dashboard:* ~weir:1:slots:* ~weir:1:session:* ~weir:1:once:* ~weir:1:used:* {{ $calm }}
 {{- end -}}

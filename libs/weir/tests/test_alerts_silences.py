@@ -46,7 +46,7 @@ class TestDefinition:
     @pytest.mark.parametrize("until", ["2027-01-31T18:00:00", "tomorrow", 5, None, True])
     def test_without_a_zone_it_is_no_instant(self, until: object) -> None:
         """Nobody should have to guess when it ends."""
-        assert mend(rule="r", until=until) == "write until: 2027-01-31T18:00:00Z"
+        assert mend(rule="r", until=until) == "write it like 2027-01-31T18:00:00Z"
 
     def test_everything_is_not_silenced_by_saying_nothing(self) -> None:
         """A rule or a label must be named."""

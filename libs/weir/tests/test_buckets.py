@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from weir.buckets import Buckets, rate_limit_fields
+from weir.buckets import Buckets, Standing, rate_limit_fields
 
 NOW_S = 1_000.0
 
@@ -52,10 +52,47 @@ class TestBuckets:
         assert got <= 20 + 3 * (now_s - NOW_S)
         assert buckets.level("a", now_s + later_s) >= min(20, 3 * later_s)
 
+    @given(
+        taken=st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 50), st.integers(0, 9))),
+        later_s=st.integers(0, 30),
+    )
+    def test_who_is_forgotten_has_what_they_had(
+        self, taken: list[tuple[str, int, int]], later_s: int
+    ) -> None:
+        """To forget whose bucket is full changes no level, and leaves who is not full yet."""
+        kept, forgetful, now_s = Buckets(per_s=3, full=20), Buckets(per_s=3, full=20), NOW_S
+        for holder, amount, pause_s in taken:
+            now_s += pause_s
+            for buckets in (kept, forgetful):
+                buckets.take(holder, amount, now_s)
+            forgetful.drop_full(now_s)
+        is_any_left = forgetful.drop_full(now_s)
+
+        levels = [kept.level(holder, now_s) for holder in "abc"]
+        assert is_any_left == (min(levels) < 20)
+        assert [forgetful.level(holder, now_s) for holder in "abc"] == levels
+        later = [one.level("a", now_s + later_s) for one in (kept, forgetful)]
+        assert later[0] == later[1]
+        assert not forgetful.drop_full(now_s + 50 * len(taken))
+
 
 def test_a_quota_is_told() -> None:
-    """In whole numbers, a debt as nothing left."""
-    told = rate_limit_fields("tenant", quota=100.0, window_s=10, left=65.9, wait_s=0)
+    """In whole numbers, a debt as nothing left; nothing is told of none."""
+    told = rate_limit_fields(Standing("tenant", quota=100.0, window_s=10, left=65.9, wait_s=0))
     assert told == {"ratelimit-policy": '"tenant";q=100;w=10', "ratelimit": '"tenant";r=65;t=0'}
-    told = rate_limit_fields("tenant", quota=100, window_s=10, left=-3.5, wait_s=4)
+    told = rate_limit_fields(Standing("tenant", quota=100, window_s=10, left=-3.5, wait_s=4))
     assert told["ratelimit"] == '"tenant";r=0;t=4'
+    assert rate_limit_fields() == {}
+
+
+def test_several_are_told_in_one_list() -> None:
+    """In the same order in both fields, each with its unit."""
+    told = rate_limit_fields(
+        Standing("tenant", quota=100, window_s=10, left=65, wait_s=0),
+        Standing("key-bytes", quota=10**13, window_s=10, left=-1, wait_s=1, unit="content-bytes"),
+    )
+    assert told == {
+        "ratelimit-policy": '"tenant";q=100;w=10, '
+        '"key-bytes";q=10000000000000;qu="content-bytes";w=10',
+        "ratelimit": '"tenant";r=65;t=0, "key-bytes";r=0;t=1',
+    }

@@ -407,6 +407,39 @@ class TestOtherKinds:
             assert problem.errors[0]["pointer"] == "/source"
             assert "up to 64 of a-z, 0-9" in problem.message
 
+    def test_an_old_key_has_no_end_and_no_limits(self) -> None:
+        """A text that was stored before there were any is read as one that says none."""
+        old = check(None, None, self.KEY).model.canonical()
+        assert (old["expires"], old["events_per_s"], old["bytes_per_s"]) == (None, None, None)
+
+    def test_end_and_limits_of_a_key(self) -> None:
+        """An instant with its zone, and whole numbers from 1 on; each refusal has its place."""
+        end = {"expires": "2027-01-31T19:00:00+01:00"}
+        limits = {"events_per_s": 1, "bytes_per_s": 10**12}
+        told = check(None, None, {**self.KEY, **end, **limits}).model.canonical()
+        assert told["expires"] == "2027-01-31T18:00:00Z"
+        assert (told["events_per_s"], told["bytes_per_s"]) == (1, 10**12)
+
+    @pytest.mark.parametrize(
+        ("member", "value", "required"),
+        [
+            ("expires", "2027-01-31T18:00:00", "an instant with its zone"),
+            ("expires", "soon", "an instant with its zone"),
+            ("expires", 1_800_000_000_000, "an instant with its zone"),
+            ("events_per_s", 0, "greater than or equal to 1"),
+            ("bytes_per_s", 0, "greater than or equal to 1"),
+            ("bytes_per_s", 10**12 + 1, "less than or equal to 1000000000000"),
+            ("events_per_s", 1.5, "a valid integer"),
+            ("events_per_s", "5", "a valid integer"),
+            ("bytes_per_s", True, "a valid integer"),
+        ],
+    )
+    def test_what_is_no_end_and_no_limit(self, member: str, value: object, required: str) -> None:
+        """It is refused with the place, and with what it must be."""
+        problem = refusal({**self.KEY, member: value})
+        assert problem.errors[0]["pointer"] == f"/{member}"
+        assert f"/{member} must be {required}" in problem.message
+
     def test_a_secret_is_not_said_back(self) -> None:
         """Whoever writes the key in place of its hash does not find it in the answer."""
         problem = refusal({**self.KEY, "hash": "wk_a1b2c3d4_secretsecret"})

@@ -6,6 +6,7 @@ import json
 import pickle
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ REQUEST = "0190a2c4-0000-7000-8000-000000000001"
 LENIENT = Terms("acme", "web", ARRIVED_MS, "ndjson", request_id=REQUEST, seed=2**71 + 5)
 STRICT = Terms("acme", "web", ARRIVED_MS, "cloudevents", strict=True, request_id=REQUEST)
 TYPED = Terms("acme", "web", ARRIVED_MS, "json", False, REQUEST, "given", "sub", "key-1")
+TERMS = [LENIENT, STRICT, TYPED, replace(LENIENT, time_field="date")]
 
 TIMES = [
     "2026-03-01T10:00:00.123Z",
@@ -135,7 +137,7 @@ def runs(draw: st.DrawFn) -> list[bytes]:
 
 class TestQuickWay:
     @settings(max_examples=200, deadline=None)
-    @given(st.lists(items(), min_size=1, max_size=4), st.sampled_from([LENIENT, STRICT, TYPED]))
+    @given(st.lists(items(), min_size=1, max_size=4), st.sampled_from(TERMS))
     def test_equals_the_careful_way(self, found: list[bytes], terms: Terms) -> None:
         """The quick way gives what the careful way gives, to the byte."""
         want = [admit(item, position, terms) for position, item in enumerate(found, 3)]
@@ -143,7 +145,7 @@ class TestQuickWay:
         assert admit_all(found, 3, terms) == want
 
     @settings(max_examples=300, deadline=None)
-    @given(runs(), st.sampled_from([LENIENT, STRICT, TYPED]))
+    @given(runs(), st.sampled_from(TERMS))
     def test_a_run_equals_the_careful_way(self, found: list[bytes], terms: Terms) -> None:
         """What is looked for once in all items is found in each: times, depth, line ends, forms."""
         want = [admit(item, position, terms) for position, item in enumerate(found, 3)]
@@ -474,3 +476,43 @@ class TestJson:
 def test_uuid7() -> None:
     """An assigned id is a UUIDv7 of its time."""
     assert uuid7(ARRIVED_MS, 5) == "019ca8d7-2ef4-7000-8000-000000000005"
+
+
+class TestTimeField:
+    @pytest.mark.parametrize(
+        ("path", "item", "time"),
+        [
+            ("ts", '{"ts":"2026-03-01T09:00:00Z","timestamp":"2020-01-01"}', "09:00:00.000"),
+            ("ts", '{"ts":1772355600}', "09:00:00.000"),
+            ("meta.at", '{"meta":{"at":"2026-03-01T09:00:00Z"}}', "09:00:00.000"),
+            ("meta.at", '{"meta.at":"2026-03-01T08:00:00Z","meta":{"at":1}}', "08:00:00.000"),
+            ("meta.at.ms", '{"meta":{"at":{"ms":1772355600000}}}', "09:00:00.000"),
+            ("ts", '{"ts":null,"timestamp":"2026-03-01T07:00:00Z"}', "07:00:00.000"),
+            ("ts", '{"date":"2026-03-01T07:00:00Z"}', "07:00:00.000"),
+            ("meta.at", '{"meta":"2026-03-01T09:00:00Z"}', None),
+            ("meta.at", '{"meta":[{"at":1772355600}]}', None),
+        ],
+    )
+    def test_where_it_says(self, path: str, item: str, time: str | None) -> None:
+        """A source's field goes first; without it the usual members say it, else the arrival."""
+        found = admit(item.encode(), 0, replace(LENIENT, time_field=path))
+
+        assert isinstance(found, Admitted)
+        said = json.loads(found.value)
+        if time is None:
+            assert said["timesrc"] == "arrived"
+        else:
+            assert said["time"] == f"2026-03-01T{time}Z"
+
+    def test_a_field_that_is_no_time(self) -> None:
+        """It is refused as any time is, and not passed over."""
+        found = admit(b'{"ts":"soon","date":1772355600}', 0, replace(LENIENT, time_field="ts"))
+
+        assert isinstance(found, Refused)
+        assert found.reason is Reason.TIME_INVALID
+
+    def test_an_envelope_says_its_own(self) -> None:
+        """An event in an envelope says when it happened; the field is for bare objects."""
+        item = b'{"type":"t","id":"1","data":{"ts":1772355600}}'
+
+        assert admit(item, 0, replace(LENIENT, time_field="data.ts")) == admit(item, 0, LENIENT)

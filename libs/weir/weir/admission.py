@@ -73,6 +73,8 @@ class Terms:
         subject: Subject of an item without one.
         idempotency_key: From the header of that name; makes ids that a retry repeats.
         seed: Random bits of the request, for ids that nobody gave.
+        time_field: Path of members, divided by dots, where an object without envelope says
+            when it happened; empty: `timestamp`, else `date`.
         mapping: Reads items of a client that knows nothing of Weir; None: they are
             events or bare data.
     """
@@ -88,6 +90,7 @@ class Terms:
     idempotency_key: str | None = None
     seed: int = 0
     mapping: Mapping | None = None
+    time_field: str = ""
 
 
 def admit(item: bytes, position: int, terms: Terms) -> Admitted | Refused:
@@ -103,9 +106,10 @@ def admit(item: bytes, position: int, terms: Terms) -> Admitted | Refused:
         members = _members(text)
         if terms.mapping is not None:
             _check_data_depth(text)
-            return _admit_said(
-                terms.mapping(text, members, terms.arrived_ms), nulled, position, terms, text
-            )
+            said = terms.mapping(text, members, terms.arrived_ms)
+            if said.is_row:
+                _read_bare_time(said, members, terms)
+            return _admit_said(said, nulled, position, terms, text)
         if not terms.strict and not is_event(members):
             return _admit_bare(text, members, nulled, position, terms)
         return _admit_event(members, nulled, position, terms, text)
@@ -238,13 +242,32 @@ def _admit_bare(
     """Admit an object without envelope: all of it is `data`."""
     _check_data_depth(text)
     said = Attributes.bare(text)
-    for name in _BARE_TIME_FIELDS:
-        if name in members and said.time_ms is None:
-            said.read_time(members[name])
+    _read_bare_time(said, members, terms)
     clocks = Clocks(said.time_ms, None, terms.arrived_ms)
     event_id = assigned_id(text, position, terms)
     safe = terms.idempotency_key is not None
     return _record(said, _Build(event_id, clocks, nulled, position, safe), terms)
+
+
+def _read_bare_time(said: Attributes, members: dict[str, Member], terms: Terms) -> None:
+    """Read when an object without envelope happened: where its source says, else as usual."""
+    time = _member_at(members, terms.time_field) if terms.time_field else None
+    if time is not None:
+        said.read_time(time)
+    for name in _BARE_TIME_FIELDS:
+        if name in members and said.time_ms is None:
+            said.read_time(members[name])
+
+
+def _member_at(members: dict[str, Member], path: str) -> Member | None:
+    """Return what stands at a path, None if nothing does; a name may have dots itself."""
+    if path in members:
+        return members[path]
+    name, dot, rest = path.partition(".")
+    inner = members.get(name)
+    if not dot or inner is None or bytes(inner)[:1] != b"{":
+        return None
+    return _member_at(_members(bytes(inner)), rest)
 
 
 @dataclass(frozen=True, slots=True)

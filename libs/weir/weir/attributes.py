@@ -72,6 +72,8 @@ class Attributes:
     data: tuple[str, bytes] | None = None
     time_text: str = ""
     """The client's own word for `time_ms`."""
+    is_row: bool = False
+    """All of it is data: when it happened is said as in any object without an envelope."""
     server: bool = False
     """It comes from a server library: a sent time long ago is a retry, no slow clock."""
 

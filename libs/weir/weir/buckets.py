@@ -1,7 +1,7 @@
 """Token buckets: what each holder may still take of something that comes back steadily.
 
 A bucket is full at first, and never fuller. Taking may leave a debt, which time pays back.
-Who is refused, and at which level, is for quotas to say: that of events in ingest, that of
+Who is refused, and at which level, is for quotas to say: those of events in ingest, that of
 changes in the dashboard. They tell their callers by the draft of the RateLimit header fields
 for HTTP (draft-ietf-httpapi-ratelimit-headers-10).
 
@@ -12,6 +12,7 @@ wait until it has come as far again.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 
 class Buckets:
@@ -46,20 +47,48 @@ class Buckets:
         missing = level - self.level(holder, now_s)
         return math.ceil(missing / self._per_s) if missing > 0 else 0
 
+    def drop_full(self, now_s: float) -> bool:
+        """Forget the holders whose buckets are full again; return whether any is left.
 
-def rate_limit_fields(
-    policy: str, *, quota: float, window_s: int, left: float, wait_s: int
-) -> dict[str, str]:
-    """Return the header fields that tell a quota and what is left of it.
+        One that is not known has a full bucket, so nothing changes for anybody.
+        """
+        full = [one for one in self._levels if self.level(one, now_s) >= self._full]
+        for holder in full:
+            del self._levels[holder]
+        return bool(self._levels)
 
-    Args:
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a quota stands for somebody.
+
+    Attributes:
         policy: What the quota is called.
         quota: How much may be taken in a window.
         window_s: How long that is, seconds.
         left: What may be taken now.
         wait_s: In how many seconds something may be taken again; 0: now.
+        unit: What is counted (`qu`), of what the draft knows; None: requests, or as documented.
     """
-    return {
-        "ratelimit-policy": f'"{policy}";q={quota:.0f};w={window_s}',
-        "ratelimit": f'"{policy}";r={max(0, math.floor(left))};t={wait_s}',
-    }
+
+    policy: str
+    quota: float
+    window_s: int
+    left: float
+    wait_s: int
+    unit: str | None = None
+
+
+def rate_limit_fields(*standings: Standing) -> dict[str, str]:
+    """Return the header fields that tell quotas and what is left of them; none of no quota.
+
+    Each is a list (RFC 9651) with a member for each quota, in the same order.
+    """
+    if not standings:
+        return {}
+    policies, levels = [], []
+    for one in standings:
+        unit = f';qu="{one.unit}"' if one.unit else ""
+        policies.append(f'"{one.policy}";q={one.quota:.0f}{unit};w={one.window_s}')
+        levels.append(f'"{one.policy}";r={max(0, math.floor(one.left))};t={one.wait_s}')
+    return {"ratelimit-policy": ", ".join(policies), "ratelimit": ", ".join(levels)}

@@ -134,6 +134,11 @@ def job_key(vid: int) -> str:
     return f"{PREFIX}job:{vid}"
 
 
+def used_key(tenant: str) -> str:
+    """Return the key of the hash: id of an API key of a tenant -> when it was last used."""
+    return f"{PREFIX}used:{tenant}"
+
+
 def session_key(digest: str) -> str:
     """Return the key of a signed-in session, by the digest of its cookie."""
     return f"{PREFIX}session:{digest}"

@@ -169,7 +169,7 @@ class Quick:
 
     def _other(self, item: bytes, position: int) -> Admitted | None:
         """Try an item that is no usual event as an object without envelope."""
-        if self._terms.strict:
+        if self._terms.strict or self._terms.time_field:
             return None
         try:
             made = self._bare(item, position)
@@ -237,7 +237,7 @@ class Quick:
         """
         keyed = self._terms.idempotency_key is not None
         try:
-            found = [] if self._terms.strict else _read_bares(text)
+            found = [] if self._terms.strict or self._terms.time_field else _read_bares(text)
         except (msgspec.DecodeError, RecursionError):
             return [], keyed
         bare = all(

@@ -26,6 +26,7 @@ from weir_reading.follower import Follower
 from weir_reading.log_look import GroupPlaces, LogLook
 from weir_reading.panes import Panes
 from weir_reading.parts import Parts
+from weir_service.last_used import LastUsed
 from weir_service.redis import connect
 
 import weir_dashboard
@@ -117,7 +118,8 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
     appender = Appender(settings.kafka, names.DEFINITIONS, timeout_s=TIMEOUT_S)
     quota = ChangeQuota(settings.changes_per_hour, clock)
     writer = Writer(appender, follower, catalog, clock, quota)
-    key_ring = KeyRing(catalog, settings.hash_key, clock)
+    last_used = LastUsed(redis, clock)
+    key_ring = KeyRing(catalog, settings.hash_key, clock, last_used.note)
     sessions = Sessions(redis, key_ring, settings.session_hours)
 
     batches = Batches(redis, clock)
@@ -177,8 +179,8 @@ def build(settings: Settings, clock: Clock) -> Dashboard:
 
     look, places = LogLook(settings.kafka, clock), GroupPlaces(settings.kafka)
     context = Context(
-        settings, clock, redis, catalog, writer, batches, parts, observer, key_ring, sessions,
-        queries, Turns(), Quarantine(settings.kafka, clock),
+        settings, clock, redis, catalog, writer, batches, parts, observer, key_ring, last_used,
+        sessions, queries, Turns(), Quarantine(settings.kafka, clock),
         told, late, erased, LogKept(look, places, parts, batches, clock),
         quota, settings.hash_key,
     )  # fmt: skip

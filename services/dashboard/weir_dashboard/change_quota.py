@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from weir.buckets import Buckets, rate_limit_fields
+from weir.buckets import Buckets, Standing, rate_limit_fields
 from weir.clock import Clock
 from weir.problems import ProblemError, Reason
 from weir_reading.appender import NotConfirmedError
@@ -97,13 +97,9 @@ class ChangeQuota:
         if not self._per_hour:
             return {}
         now_s = self._clock.monotonic_s()
-        return rate_limit_fields(
-            "changes",
-            quota=self._per_hour,
-            window_s=WINDOW_S,
-            left=self._buckets.level(tenant, now_s) + SLACK,
-            wait_s=self._wait_s(tenant, 1, now_s),
-        )
+        left = self._buckets.level(tenant, now_s) + SLACK
+        wait_s = self._wait_s(tenant, 1, now_s)
+        return rate_limit_fields(Standing("changes", self._per_hour, WINDOW_S, left, wait_s))
 
     def _wait_s(self, tenant: str, changes: float, now_s: float) -> int:
         return self._buckets.wait_s(tenant, changes - SLACK / 2, now_s)

@@ -10,6 +10,7 @@ from redis.asyncio import Redis
 from weir.clock import Clock
 from weir_reading.batches import Batches
 from weir_reading.parts import Parts
+from weir_service.last_used import LastUsed
 
 from weir_dashboard.auth.callers import Caller, KeyRing, unauthorized
 from weir_dashboard.auth.sessions import Sessions
@@ -40,6 +41,7 @@ class Context:
     parts: Parts
     observer: Observer
     keys: KeyRing
+    last_used: LastUsed
     sessions: Sessions
     queries: Queries
     turns: Turns

@@ -49,6 +49,7 @@ async def running(dashboard: Dashboard) -> AsyncIterator[None]:
     context.log.start()
     work: list[Coroutine[Any, Any, None]] = [
         context.batches.follow(),
+        context.last_used.run(),
         context.corrections.read_back(),
         context.parts.follow(lambda: {"sockets": len(dashboard.hub.clients), **context.log.told()}),
         dashboard.hub.run(),

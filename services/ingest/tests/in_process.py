@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from prometheus_client import CollectorRegistry
-from weir.clock import ManualClock
+from weir.clock import Clock, ManualClock
 from weir_ingest.accept import Accept, Parts
 from weir_ingest.api import build_api
 from weir_ingest.body import BodyLimits, Budget
@@ -22,6 +22,7 @@ from weir_ingest.quota import Quota
 from weir_ingest.routes import wire_of
 from weir_ingest.settings import Settings
 from weir_ingest.tail import Sampler, Tail
+from weir_service.last_used import LastUsed
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -141,19 +142,21 @@ def ask(request: Request, *, failure: ProblemError | None = None, **changes: Any
 
 def _parts(log: Log, changes: dict[str, Any]) -> Parts:
     settings = Settings.model_construct()
-    keys, instruments = Keys(HASH_KEY), Instruments(CollectorRegistry())
+    clock: Clock = changes.get("clock", ManualClock(ARRIVED_MS))
+    keys, instruments = Keys(HASH_KEY, clock), Instruments(CollectorRegistry())
     keys.replace([CALLER])
     keys.ready = True
     parts: dict[str, Any] = {
         "keys": keys,
         "log": cast("EventLog", log),
         "tail": Tail(cast("Redis", None), Sampler(50), instruments),
-        "clock": ManualClock(ARRIVED_MS),
+        "clock": clock,
         "instruments": instruments,
         "budget": Budget(settings.max_in_flight_bytes, settings.max_decoded_bytes),
         "body_limits": BodyLimits(settings.max_body_bytes, settings.body_timeout_s),
         "batch_limits": LIMITS,
         "max_decoded_bytes": settings.max_decoded_bytes,
         "quota": Quota(settings.quota_events_per_s),
+        "last_used": LastUsed(cast("Redis", None), clock),
     }
     return Parts(**{**parts, **changes})

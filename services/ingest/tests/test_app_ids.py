@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from weir.clock import ManualClock
 from weir.definitions.check import check
 from weir.definitions.history import Definition
 from weir.problems import ProblemError
 from weir_ingest.body import Budget, Held
-from weir_ingest.key_reader import claimed
+from weir_ingest.key_reader import claimed, keys_of
 from weir_ingest.keys import Keys, StoredKey
 
 from .in_process import HASH_KEY
@@ -19,6 +20,19 @@ def source(vid: int, tenant: str, name: str, *app_ids: str) -> Definition:
     """Return the definition of a source, written at an offset."""
     text = json.dumps({"kind": "source", "name": name, "app_ids": app_ids})
     return Definition(vid, tenant, "source", name, 1, None, "put", text, "test", 0)
+
+
+def test_a_source_says_where_its_time_is() -> None:
+    """Keys of a source have its `time_field`; those of others, and of other tenants, have none."""
+    text = json.dumps({"kind": "source", "name": "web", "time_field": "ts"})
+    web = Definition(1, "acme", "source", "web", 1, None, "put", text, "test", 0)
+    keys = []
+    for name, tenant, kind in (("aaaaaaa1", "acme", "web"), ("aaaaaaa2", "zeta", "web")):
+        said = {"kind": "key", "name": name, "hash": "0" * 64, "scopes": ["ingest"], "source": kind}
+        keys.append(Definition(2, tenant, "key", name, 1, None, "put", json.dumps(said), "t", 0))
+
+    assert [one.time_field for one in keys_of(keys, [web])] == ["ts", ""]
+    assert [one.time_field for one in keys_of(keys, [])] == ["", ""]
 
 
 def told(owners: dict[str, StoredKey]) -> dict[str, tuple[str, str]]:
@@ -55,7 +69,7 @@ class TestClaimed:
 class TestKeys:
     def test_an_app_id(self) -> None:
         """A listed app id opens the door, another does not, and the refusal says what to do."""
-        keys = Keys(HASH_KEY)
+        keys = Keys(HASH_KEY, ManualClock())
         keys.replace([], claimed({}, [source(1, "acme", "web", "shop")]))
         keys.ready = True
 
@@ -67,8 +81,15 @@ class TestKeys:
     def test_before_they_are_known(self) -> None:
         """Before the definitions were read an app id gets 503: on 401 trackers drop events."""
         with pytest.raises(ProblemError, match="keys are not read yet") as refused:
-            Keys(HASH_KEY).app("shop")
+            Keys(HASH_KEY, ManualClock()).app("shop")
         assert (refused.value.status, refused.value.retry_after_s) == (503, 1)
+
+
+@pytest.mark.parametrize("path", ["", ".ts", "meta.", "a..b", "a\n", "x" * 257])
+def test_a_bad_time_field_is_refused(path: str) -> None:
+    """A path that names no member is refused when it is written."""
+    with pytest.raises(ProblemError):
+        check("source", "web", {"kind": "source", "name": "web", "time_field": path})
 
 
 @pytest.mark.parametrize(

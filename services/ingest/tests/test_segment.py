@@ -16,6 +16,7 @@ from weir.mappings.segment import CALLS
 from weir.problems import ProblemError, Reason
 from weir_ingest.protocols.batch import BatchLimits
 
+from .drawn import JSON
 from .in_process import ARRIVED_MS, KEY, Asked, Request, ask
 
 BASIC = {"Authorization": f"Basic {base64.b64encode(f'{KEY}:'.encode()).decode()}"}
@@ -242,7 +243,10 @@ class TestCredentials:
 
         assert asked.events[0]["data"] == TRACK
 
-    @pytest.mark.parametrize("body", [b'{"writeKey":"wk","batch":[]}', b'{"writeKey":7}', b"{}"])
+    @pytest.mark.parametrize(
+        "body",
+        [b'{"writeKey":"wk","batch":[]}', b'{"writeKey":7}', b"{}", rb'{"writeKey":"\ud800"}'],
+    )
     def test_no_key_at_all(self, body: bytes) -> None:
         """Without a key in header or body nothing is stored."""
         asked = ask(Request("/v1/batch", body))
@@ -330,12 +334,15 @@ class TestShared:
         assert events[1]["data"]["context"] == {"ip": "1.1.1.1", "app": "a"}
         assert [one["data"]["integrations"] for one in events] == [{"All": True}] * 2
 
+    def test_what_is_shared_is_bounded(self) -> None:
+        """A large context of many calls would be a bomb: it is refused before it is unfolded."""
+        for size, status in ((20_900, 200), (21_100, 413)):
+            asked = batch(
+                *[{**TRACK, "messageId": n} for n in range(1_000)], context={"a": "x" * size}
+            )
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text('aé"\\{}[],:'),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab"), inner, max_size=3),
-    max_leaves=8,
-)
+            assert asked.status == status
+        assert asked.json["message"].startswith("context and integrations of a batch must be")
 
 
 @given(st.lists(st.dictionaries(st.text("pq"), JSON, max_size=3), max_size=4), st.booleans())

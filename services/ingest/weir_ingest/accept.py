@@ -24,6 +24,7 @@ from weir.event import MAX_KEPT_BYTES
 from weir.position import format_position
 from weir.problems import ProblemError, Reason
 from weir.quick import admit_all
+from weir_service.last_used import LastUsed
 
 from weir_ingest.answers import Answer, Item
 from weir_ingest.body import (
@@ -40,7 +41,7 @@ from weir_ingest.head import Head, Receive, Scope, Send
 from weir_ingest.instruments import Instruments
 from weir_ingest.keys import Keys, StoredKey, presented
 from weir_ingest.protocols.batch import Batch, BatchLimits
-from weir_ingest.quota import Quota
+from weir_ingest.quota import Quota, Size
 from weir_ingest.tail import Tail, refused_entry_of
 from weir_ingest.wire import Stored, Wire
 
@@ -73,6 +74,22 @@ class Parts:
     batch_limits: BatchLimits
     max_decoded_bytes: int
     quota: Quota
+    last_used: LastUsed
+
+
+@dataclass(slots=True)
+class _Request:
+    """A request while it is answered.
+
+    Attributes:
+        head: Its head.
+        held: What it holds of the budget.
+        caller: Who sends it; None until that is known.
+    """
+
+    head: Head
+    held: Held
+    caller: StoredKey | None = None
 
 
 class Accept:
@@ -85,31 +102,32 @@ class Accept:
         """Answer one request in a protocol."""
         parts = self._parts
         head = Head(scope, parts.clock.now_ms())
-        held = Held(parts.budget)
+        request = _Request(head, Held(parts.budget))
         try:
-            answer = await self._answered(wire, head, receive, held)
+            answer = await self._answered(wire, request, receive)
         except ProblemError as problem:
             parts.instruments.refused(problem.reason)
             answer = wire.refused(head, problem)
         except ClientGoneError:
             return
         finally:
-            held.release()
-        if held.tenant:
-            answer.headers.extend(parts.quota.headers(held.tenant, parts.clock.monotonic_s()))
+            request.held.release()
+        if request.caller is not None:
+            told = parts.quota.headers(request.caller, parts.clock.monotonic_s())
+            answer.headers.extend(told)
         origin = head.headers.get(b"origin")
         if origin is not None:
             answer.headers.extend(cors_headers(origin))
         parts.instruments.answered(answer.status)
         await answer.send(send)
 
-    async def _answered(self, wire: Wire, head: Head, receive: Receive, held: Held) -> Answer:
-        parts = self._parts
+    async def _answered(self, wire: Wire, request: _Request, receive: Receive) -> Answer:
+        parts, head, held = self._parts, request.head, request.held
         check_framing(head)
         token = presented(head, wire.query_keys)
         caller = None
         if token or not wire.has_key_in_body:
-            caller = self._admit(parts.keys.caller(token), held)
+            caller = self._admit(parts.keys.caller(token), request)
         body = await read_body(
             head, receive, parts.body_limits, held, may_be_empty=wire.may_be_empty
         )
@@ -118,38 +136,46 @@ class Accept:
         held.grow(len(body))
         await _give_turn(body)
         if caller is None:
-            caller = self._admit(wire.caller_in(head, body, parts.keys), held)
+            caller = self._admit(wire.caller_in(head, body, parts.keys), request)
         batch = wire.read(head, body, parts.batch_limits)
         await _give_turn(body)
-        return await self._store(wire, head, caller, batch)
+        return await self._store(wire, head, caller, batch, len(body))
 
-    def _admit(self, caller: StoredKey, held: Held) -> StoredKey:
+    def _admit(self, caller: StoredKey, request: _Request) -> StoredKey:
         """Return a caller that may send now; what is held is held by its tenant."""
         parts = self._parts
-        held.assign(caller.tenant)
-        parts.quota.check(caller.tenant, parts.clock.monotonic_s())
+        request.caller = caller
+        if caller.id:
+            parts.last_used.note(caller.tenant, caller.id)
+        request.held.assign(caller.tenant)
+        parts.quota.check(caller, parts.clock.monotonic_s())
         return caller
 
-    async def _store(self, wire: Wire, head: Head, caller: StoredKey, batch: Batch) -> Answer:
+    async def _store(
+        self, wire: Wire, head: Head, caller: StoredKey, batch: Batch, body_bytes: int
+    ) -> Answer:
         terms = terms_of(head, caller, batch)
         judged = await judge(batch.items, terms)
         first = judged[0] if judged else None
         if batch.whole and isinstance(first, Refused) and first.reason in _UNREADABLE:
             raise ProblemError(400, first.reason, f"body must be JSON; {first.detail}")
-        offsets = await self._append(self._records(batch, judged, caller), caller.tenant)
-        stored = self._counted(head, judged, format_position(offsets), terms)
+        records = self._records(batch, judged, caller)
+        # Of a body without events nothing is stored.
+        size = Size(len(records), body_bytes if records else 0)
+        offsets = await self._append(records, caller, size)
+        stored = self._counted(head, batch.items, judged, format_position(offsets), terms)
         answer = wire.stored(stored)
         answer.headers.append((b"weir-position", stored.position.encode()))
         return answer
 
-    async def _append(self, records: list[Record], tenant: str) -> dict[int, int]:
-        """Append records, counted against the quota only if they are stored."""
+    async def _append(self, records: list[Record], caller: StoredKey, size: Size) -> dict[int, int]:
+        """Append records, counted against the quotas only if they are stored."""
         quota, clock = self._parts.quota, self._parts.clock
-        quota.take(tenant, len(records), clock.monotonic_s())
+        quota.take(caller, size, clock.monotonic_s())
         try:
             return await self._parts.log.append(records)
         except ProblemError:
-            quota.give_back(tenant, len(records), clock.monotonic_s())
+            quota.give_back(caller, size, clock.monotonic_s())
             raise
 
     def _records(
@@ -182,7 +208,12 @@ class Accept:
         return show
 
     def _counted(
-        self, head: Head, judged: Sequence[Admitted | Refused], position: str, terms: Terms
+        self,
+        head: Head,
+        sent: Sequence[bytes],
+        judged: Sequence[Admitted | Refused],
+        position: str,
+        terms: Terms,
     ) -> Stored:
         """Count what is stored, and return what became of it."""
         refused = [(n, item) for n, item in enumerate(judged) if isinstance(item, Refused)]
@@ -193,7 +224,7 @@ class Accept:
         safe = all(item.retry_safe for item in judged if isinstance(item, Admitted))
         self._parts.instruments.stored(accepted, len(items), terms.arrived_ms)
         self._parts.tail.count(terms.tenant, accepted)
-        return Stored(head, judged, items, position, safe)
+        return Stored(head, sent, judged, items, position, safe)
 
 
 _UNREADABLE = frozenset({Reason.INVALID_JSON, Reason.INVALID_UTF8})
@@ -215,6 +246,7 @@ def terms_of(head: Head, caller: StoredKey, batch: Batch) -> Terms:
         idempotency_key=key.strip().strip('"')[:512] if key else None,
         seed=int.from_bytes(random[:9], "big"),
         mapping=batch.mapping,
+        time_field=caller.time_field,
     )
 
 

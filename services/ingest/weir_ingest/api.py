@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -63,13 +64,15 @@ def build_api(accept: Accept) -> FastAPI:
     for page in PAGES:
         for spelled in (page.path, f"{page.path}/"):
             app.options(spelled, include_in_schema=False)(options_events)
-            app.add_api_route(
-                spelled,
-                _answering(page),
-                methods=list(page.methods),
-                include_in_schema=spelled == page.path,
-                summary=page.answer.__doc__,
-            )
+            for method in page.methods:
+                app.add_api_route(
+                    spelled,
+                    _answering(page),
+                    methods=[method],
+                    include_in_schema=spelled == page.path,
+                    summary=page.answer.__doc__,
+                    operation_id=_operation(method, spelled),
+                )
     app.add_exception_handler(HTTPException, _refuse)
     return app
 
@@ -98,10 +101,15 @@ def document(app: FastAPI, route: Route, path: str, accept: Accept) -> None:
         path,
         post_events,
         methods=[route.methods[0]],
-        operation_id=f"{route.methods[0].lower()}{path.replace('/', '_')}",
+        operation_id=_operation(route.methods[0], path),
         responses=responses,
         openapi_extra=said,
     )
+
+
+def _operation(method: str, path: str) -> str:
+    """Return an id that no other operation of the document has."""
+    return f"{method.lower()}{re.sub('[^A-Za-z0-9]+', '_', path)}"
 
 
 async def _refuse(request: Request, error: Exception) -> Response:

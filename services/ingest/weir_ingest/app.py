@@ -2,7 +2,7 @@
 
     client ─▶ Connection (head in time) ─▶ Accept ─▶ EventLog ─▶ weir.events
                                              │  ▲        │
-               Keys (who) ◀─ KeyReader ──────┘  │        └─▶ Tail ─▶ Redis
+    Keys, Quota (who) ◀─ KeyReader ──────────┘  │        └─▶ Tail, LastUsed ─▶ Redis
                routes, protocols/ (which items) ┘
                weir.admission, weir.mappings (what each item becomes)
 
@@ -20,6 +20,7 @@ from typing import Any
 import psutil
 import structlog
 from weir.clock import Clock, SystemClock
+from weir_service.last_used import LastUsed
 from weir_service.probes import probes
 from weir_service.redis import connect
 
@@ -51,8 +52,9 @@ class Service:
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         clock = clock or SystemClock()
         self.stopping = False
+        self._clock = clock
         self.instruments = Instruments()
-        self.keys = Keys(settings.hash_key)
+        self.keys = Keys(settings.hash_key, clock)
         self.log = EventLog(
             settings.kafka, settings.linger_ms, _log_limits(settings), self.instruments
         )
@@ -60,6 +62,7 @@ class Service:
             settings.redis_url, settings.redis_password, timeout_s=_REDIS_TIMEOUT_S
         )
         self.tail = Tail(self.redis, Sampler(settings.tail_events_per_s), self.instruments)
+        self.last_used = LastUsed(self.redis, clock)
         self.budget = _budget(settings)
         self.quota = Quota(settings.quota_events_per_s)
         self.key_reader = KeyReader(settings.kafka, self._on_keys)
@@ -87,6 +90,7 @@ class Service:
             batch_limits=batch_limits,
             max_decoded_bytes=settings.max_decoded_bytes,
             quota=self.quota,
+            last_used=self.last_used,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,6 +107,7 @@ class Service:
         self._tasks = [
             asyncio.create_task(self.tail.run(), name="tail"),
             asyncio.create_task(self.heartbeat.run(), name="heartbeat"),
+            asyncio.create_task(self.last_used.run(), name="last_used"),
         ]
 
     async def stop(self) -> None:
@@ -122,6 +127,7 @@ class Service:
     def _take_keys(self, known: Known, at_end: bool) -> None:
         self.keys.replace(known.keys, known.apps)
         self.keys.ready = self.keys.ready or at_end
+        self.quota.forget(self._clock.monotonic_s())
 
     def _not_ready(self) -> str | None:
         if self.stopping:

@@ -123,7 +123,8 @@ async def read_body(
         receive: Where the body comes from.
         limits: What it may take.
         held: What is held of the budget; grows with the body.
-        may_be_empty: No body is one, if its length was declared as 0.
+        may_be_empty: No body is one, if its length was declared as 0; of a GET, which need not
+            declare one, always.
 
     Raises:
         ProblemError: 413 while it is still coming, 408 if it stops coming, 400
@@ -149,7 +150,8 @@ async def read_body(
             Reason.BODY_TRUNCATED,
             f"body must have the declared {declared} bytes, got {len(body)}; send it again",
         )
-    if not body and not (may_be_empty and declared == 0):
+    nothing_declared = declared == 0 or head.scope.get("method") == "GET"
+    if not body and not (may_be_empty and nothing_declared):
         raise ProblemError(
             400, Reason.EMPTY_BODY, "body must hold events, got none; an empty list is []"
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 
+import cramjam
 import zstandard
 from weir.problems import ProblemError, Reason
 
@@ -20,6 +21,7 @@ _GZIP_BITS, _ZLIB_BITS, _RAW_BITS = 31, 15, -15
 _ZSTD_EXPANSION_SHIFT = 15
 _ZSTD_MIN_STEP = 64
 _ZSTD_MAX_WINDOW = 8 << 20
+_SNAPPY_FRAME = b"\xff\x06\x00\x00sNaPpY"
 
 
 def decode(body: bytes, coding: bytes, limit: int) -> bytes:
@@ -55,6 +57,28 @@ def decode(body: bytes, coding: bytes, limit: int) -> bytes:
         Reason.UNSUPPORTED_ENCODING,
         "content-encoding must be one of gzip, zstd, deflate, identity; send it uncompressed",
     )
+
+
+def unsnappy(body: bytes, limit: int) -> bytes:
+    """Return a body decoded from one block of Snappy, as Prometheus sends it.
+
+    The block says first how long it becomes: what is too long is never made.
+
+    Args:
+        body: As sent.
+        limit: Largest output, bytes.
+
+    Raises:
+        ProblemError: 400 corrupt or cut, 413 over the limit.
+    """
+    if body.startswith(_SNAPPY_FRAME):
+        raise _bad(why="it is in Snappy's framed format, which must be one block")
+    try:
+        if cramjam.snappy.decompress_raw_len(body) > limit:
+            raise _over(limit)
+        return bytes(cramjam.snappy.decompress_raw(body))
+    except cramjam.DecompressionError as error:
+        raise _bad(why=str(error)) from None
 
 
 def _inflate(body: bytes, bits: int, limit: int) -> bytes:

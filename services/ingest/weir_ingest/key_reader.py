@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import structlog
@@ -174,7 +175,8 @@ class KeyReader:
 
     def _known(self) -> Known:
         """Return who may send now; what cannot be read changes nothing."""
-        return Known([stored_key(one) for one in self._definitions.current(kind="key")], self._apps)
+        current = self._definitions.current
+        return Known(keys_of(current(kind="key"), current(kind="source")), self._apps)
 
 
 def _end(consumer: Consumer) -> int:
@@ -194,6 +196,17 @@ def _next(consumer: Consumer) -> list[Message]:
     return [] if first is None else [first, *consumer.consume(_BATCH, timeout=0)]
 
 
+def keys_of(keys: Sequence[Definition], sources: Sequence[Definition]) -> list[StoredKey]:
+    """Return the keys that definitions describe, with what those of their sources say.
+
+    Raises:
+        ProblemError: If one is no definition of a key.
+    """
+    times = {(one.tenant, one.name): _source_of(one).time_field or "" for one in sources}
+    stored = [stored_key(one) for one in keys]
+    return [replace(one, time_field=times.get((one.tenant, one.source), "")) for one in stored]
+
+
 def stored_key(definition: Definition) -> StoredKey:
     """Return the key that a definition describes.
 
@@ -202,7 +215,16 @@ def stored_key(definition: Definition) -> StoredKey:
     """
     key = definition.model
     assert isinstance(key, Key)  # noqa: S101 - the kind says so
-    return StoredKey(key.name, definition.tenant, key.hash, frozenset(key.scopes), key.source)
+    return StoredKey(
+        id=key.name,
+        tenant=definition.tenant,
+        hash=key.hash,
+        scopes=frozenset(key.scopes),
+        source=key.source,
+        expires_ms=key.expires,
+        events_per_s=key.events_per_s,
+        bytes_per_s=key.bytes_per_s,
+    )
 
 
 def _tell_unreadable(definition: Definition, problem: ProblemError) -> None:
@@ -224,7 +246,7 @@ def claimed(owners: Mapping[str, StoredKey], sources: Sequence[Definition]) -> d
         sources: In force after it.
     """
     listing = sorted(sources, key=lambda one: one.vid)
-    lists = {(one.tenant, one.name): _app_ids(one) for one in listing}
+    lists = {(one.tenant, one.name): _source_of(one).app_ids for one in listing}
     kept = {
         app_id: owner
         for app_id, owner in owners.items()
@@ -236,7 +258,7 @@ def claimed(owners: Mapping[str, StoredKey], sources: Sequence[Definition]) -> d
     return kept
 
 
-def _app_ids(definition: Definition) -> tuple[str, ...]:
+def _source_of(definition: Definition) -> Source:
     source = definition.model
     assert isinstance(source, Source)  # noqa: S101 - the kind says so
-    return source.app_ids
+    return source

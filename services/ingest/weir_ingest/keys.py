@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from weir.clock import Clock
 from weir.problems import ProblemError, Reason
 
 from weir_ingest.head import Head
@@ -34,6 +35,10 @@ class StoredKey:
         id: The key's id, the name of its definition.
         hash: HMAC-SHA256 of the whole key, hex.
         source: Id of the source it writes for (`weirsource`).
+        expires_ms: From when on it is as wrong as any other; None: never.
+        events_per_s: What it may send; None: any number.
+        bytes_per_s: The same of the bytes of decoded bodies.
+        time_field: Where bare objects of its source say when they happened; empty: as usual.
     """
 
     id: str
@@ -41,6 +46,10 @@ class StoredKey:
     hash: str
     scopes: frozenset[str]
     source: str
+    expires_ms: int | None = None
+    events_per_s: int | None = None
+    bytes_per_s: int | None = None
+    time_field: str = ""
 
 
 _NOBODY = StoredKey("", "", "0" * 64, frozenset(), "")
@@ -49,8 +58,9 @@ _NOBODY = StoredKey("", "", "0" * 64, frozenset(), "")
 class Keys:
     """The keys known now. Not ready until the definitions have been read to their end once."""
 
-    def __init__(self, hash_key: bytes) -> None:
+    def __init__(self, hash_key: bytes, clock: Clock) -> None:
         self._hash_key = hash_key
+        self._clock = clock
         # Ids are chosen by tenants, so two of them may have the same.
         self._stored: dict[str, list[StoredKey]] = {}
         # Tokens seen to be right, so that a busy client is hashed once and not
@@ -66,7 +76,7 @@ class Keys:
     def tenants(self) -> int:
         """How many tenants may write."""
         known = (key for keys in self._stored.values() for key in keys)
-        return len({key.tenant for key in known if SCOPE in key.scopes})
+        return len({key.tenant for key in known if SCOPE in key.scopes and not self._ended(key)})
 
     def replace(
         self, stored: Iterable[StoredKey], apps: Mapping[str, StoredKey] = MappingProxyType({})
@@ -89,7 +99,7 @@ class Keys:
 
         Raises:
             ProblemError: 503 before the keys are known, 401 with the same text for
-                a missing, a wrong and a revoked key, 403 if it may not write.
+                a missing, a wrong, a revoked and an expired key, 403 if it may not write.
         """
         self._check_ready()
         key = self._seen.get(token)
@@ -97,6 +107,8 @@ class Keys:
             key = self._verified(token)
             if len(self._seen) < _MAX_CACHED:
                 self._seen[token] = key
+        elif self._ended(key):
+            raise _unauthorized()
         return key
 
     def app(self, app_id: str) -> StoredKey:
@@ -136,12 +148,8 @@ class Keys:
         for candidate in candidates or [_NOBODY]:
             if hmac.compare_digest(computed, candidate.hash):
                 key = candidate
-        if key is None:
-            raise ProblemError(
-                401,
-                Reason.UNAUTHORIZED,
-                "a request must carry a valid key; send Authorization: Bearer wk_...",
-            )
+        if key is None or self._ended(key):
+            raise _unauthorized()
         if SCOPE not in key.scopes:
             raise ProblemError(
                 403,
@@ -149,6 +157,15 @@ class Keys:
                 f"the key must have the scope {SCOPE}; ask for one that has",
             )
         return key
+
+    def _ended(self, key: StoredKey) -> bool:
+        return key.expires_ms is not None and self._clock.now_ms() >= key.expires_ms
+
+
+def _unauthorized() -> ProblemError:
+    """Return the one refusal: why a key is none is not for whoever tries it to know."""
+    msg = "a request must carry a valid key; send Authorization: Bearer wk_..."
+    return ProblemError(401, Reason.UNAUTHORIZED, msg)
 
 
 def presented(head: Head, query_keys: tuple[str, ...] = ()) -> bytes:

@@ -25,13 +25,15 @@ class Stored:
     """What became of a request that Kafka has.
 
     Attributes:
-        judged: What each item became, in order.
+        sent: The items as they were judged, in order.
+        judged: What each of them became.
         items: Those that could not be used.
         position: Where it stands in the log (`weir.position`).
         retry_safe: False if ids were made up, so that a second sending counts twice.
     """
 
     head: Head
+    sent: Sequence[bytes]
     judged: Sequence[Admitted | Refused]
     items: list[Item]
     position: str
@@ -49,7 +51,7 @@ class Wire:
     Attributes:
         query_keys: Parameters of the query that may carry the key, the first that is there.
         has_key_in_body: The body may carry the key.
-        may_be_empty: A body of declared length 0 is a request without items.
+        may_be_empty: A body of declared length 0, or none of a GET, is no fault.
         document: What the OpenAPI document says of it: `summary`, `requestBody`, `parameters`,
             `responses`.
     """

@@ -9,9 +9,12 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from weir.definitions.base import DefinitionModel, as_tuple
 from weir.definitions.faults import fault
+from weir.definitions.silence import Instant
 from weir.event import OWNER_PATTERN
 
 SCOPES: Final = ("ingest", "read", "tail", "define", "operate", "admin")
+MOST_PER_S: Final = 10**12
+"""The largest quota: ten seconds of it still fit the 15 digits of a number in a header field."""
 _ID: Final = re.compile(r"[a-z0-9]{8}")
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 _SOURCE: Final = re.compile(OWNER_PATTERN)
@@ -44,6 +47,10 @@ def _checked_source(source: str) -> str:
     return source
 
 
+Rate = Annotated[int, Field(ge=1, le=MOST_PER_S, strict=True)]
+"""So much a second."""
+
+
 class Key(DefinitionModel):
     """An API key, `wk_<name>_<secret>`.
 
@@ -52,6 +59,9 @@ class Key(DefinitionModel):
         scopes: What it opens.
         source: The `weirsource` of the events that it sends.
         label: What people call it.
+        expires: From when on it is refused as a wrong one is; None: never.
+        events_per_s: How many events a second it may send, averaged over 10 s; None: any number.
+        bytes_per_s: The same of the bytes of bodies, once decoded.
     """
 
     kind: Literal["key"] = "key"
@@ -64,3 +74,6 @@ class Key(DefinitionModel):
     ]
     source: Annotated[str, AfterValidator(_checked_source)] = "default"
     label: str = Field(default="", max_length=200)
+    expires: Instant | None = None
+    events_per_s: Rate | None = None
+    bytes_per_s: Rate | None = None

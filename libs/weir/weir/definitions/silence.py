@@ -11,7 +11,7 @@ from weir.definitions.base import DefinitionModel, Name
 from weir.definitions.conditions import Conditions
 from weir.definitions.faults import fault
 
-_MEND: Final = "write until: 2027-01-31T18:00:00Z"
+_MEND: Final = "write it like 2027-01-31T18:00:00Z"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # What is later in another zone could not be written as UTC.
 _LAST_MS: Final = 253_370_764_800_000  # 9999-01-01

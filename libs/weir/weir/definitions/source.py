@@ -19,6 +19,12 @@ def _checked_app_id(app_id: str) -> str:
     return app_id
 
 
+def _checked_path(path: str) -> str:
+    if not all(path.split(".")) or not path.isprintable():
+        raise fault(required="a path of members, divided by dots", mend="write ts, or meta.at")
+    return path
+
+
 AppId = Annotated[str, Field(max_length=128), AfterValidator(_checked_app_id)]
 
 
@@ -28,6 +34,9 @@ class Source(DefinitionModel):
     Attributes:
         title: What people call it.
         owner: Whom to ask about it.
+        time_field: Where objects without envelope say when they happened: a member, or a path
+            of members divided by dots. Without it, and where it is absent or null, `timestamp`
+            and `date` say it.
         app_ids: Snowplow's trackers that name themselves so may send without a key: their
             protocol has none. Whoever knows such a name may send as this source. Of two
             tenants the one that named it first has it.
@@ -36,4 +45,5 @@ class Source(DefinitionModel):
     kind: Literal["source"] = "source"
     title: str = Field(default="", max_length=200)
     owner: str = Field(default="", max_length=200)
+    time_field: Annotated[str, Field(max_length=256), AfterValidator(_checked_path)] | None = None
     app_ids: Annotated[tuple[AppId, ...], BeforeValidator(as_tuple), Field(max_length=100)] = ()

@@ -8,9 +8,15 @@ from __future__ import annotations
 from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
+from weir.definitions.durations import DurationMs
+from weir.definitions.key import Rate
+from weir.definitions.silence import Instant
 from weir.event import OWNER_PATTERN
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+At = Annotated[
+    Instant, Field(json_schema_extra={"type": "string", "example": "2027-01-31T18:00:00Z"})
+]
 T = TypeVar("T")
 
 
@@ -108,10 +114,26 @@ class NewKey(Sent):
         Field(min_length=1, max_length=6),
     ]
     source: Annotated[str, Field(pattern=f"^{OWNER_PATTERN}$")] = "http"
+    expires: At | None = None
+    events_per_s: Rate | None = None
+    bytes_per_s: Rate | None = None
+
+
+class Rotation(Sent):
+    """How a key is replaced: for how long both are good, and when the new one expires."""
+
+    overlap: Annotated[
+        DurationMs, Field(json_schema_extra={"type": "string", "example": "24h"})
+    ] = 86_400_000
+    expires: At | None = None
 
 
 class Key(Told):
-    """An API key, without the key."""
+    """An API key, without the key.
+
+    `expires_ms`: null: never. `events_per_s`, `bytes_per_s`: null: no quota. `last_used_ms`:
+    to within a minute; null: not known.
+    """
 
     id: str
     label: str
@@ -119,9 +141,20 @@ class Key(Told):
     source: str
     created_ms: int
     created_by: str
+    expires_ms: int | None
+    events_per_s: int | None
+    bytes_per_s: int | None
+    last_used_ms: int | None
 
 
 class ShownKey(Key):
     """A new API key. The key itself is shown this once."""
 
     key: str
+
+
+class RotatedKey(ShownKey):
+    """A new API key in place of another, and when that one ends."""
+
+    old_id: str
+    old_expires_ms: int

@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import re
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,13 +27,23 @@ MAX_ADDRESSES = 10_000
 
 @dataclass(frozen=True)
 class KeyRecord:
-    """What is stored of an API key: never the key itself."""
+    """What is stored of an API key: never the key itself.
+
+    Attributes:
+        key_id: Its id.
+        tenant: Whose it is.
+        hash: Its keyed hash.
+        scopes: What it opens.
+        label: What people call it.
+        expires_ms: From when on it is as wrong as any other; None: never.
+    """
 
     key_id: str
     tenant: str
     hash: str
     scopes: frozenset[str]
     label: str = ""
+    expires_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -107,10 +117,21 @@ def unauthorized(
 class KeyRing:
     """Checks API keys."""
 
-    def __init__(self, keys: KeySource, hash_key: bytes, clock: Clock) -> None:
+    def __init__(
+        self, keys: KeySource, hash_key: bytes, clock: Clock, note: Callable[[str, str], None]
+    ) -> None:
+        """Prepare.
+
+        Args:
+            keys: Where they are found.
+            hash_key: The installation's.
+            clock: Tells whether one has expired.
+            note: Called with tenant and id of each key that lets somebody in.
+        """
         self._keys = keys
         self._hash_key = hash_key
         self._clock = clock
+        self._note = note
         self._guesses: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def check(self, key: str, address: str) -> Caller:
@@ -123,14 +144,26 @@ class KeyRing:
         record = self._keys.key(found[1]) if found else None
         stored = record.hash if record else "0" * 64
         right = hmac.compare_digest(hash_key_text(self._hash_key, key), stored)
-        if record is None or not right:
+        if record is None or not right or self._ended(record):
             self._slow_down(address)
             raise unauthorized()
+        self._note(record.tenant, record.key_id)
         return Caller(record.tenant, record.scopes, record.key_id)
 
     def still_valid(self, key_id: str) -> bool:
-        """Tell whether a key that was right is not revoked since."""
-        return self._keys.key(key_id) is not None
+        """Tell whether a key that was right is neither revoked nor expired since.
+
+        Sessions and open sockets last by it, which counts as a use: nobody is to take it for
+        one that is not needed any more.
+        """
+        record = self._keys.key(key_id)
+        if record is None or self._ended(record):
+            return False
+        self._note(record.tenant, key_id)
+        return True
+
+    def _ended(self, record: KeyRecord) -> bool:
+        return record.expires_ms is not None and self._clock.now_ms() >= record.expires_ms
 
     def _slow_down(self, address: str) -> None:
         now = self._clock.monotonic_s()

@@ -90,6 +90,7 @@ TABLE: dict[tuple[str, str], Scope | None] = {
     ("POST", "/session/once"): Scope.ADMIN,
     ("GET", "/keys"): Scope.ADMIN,
     ("POST", "/keys"): Scope.ADMIN,
+    ("POST", "/keys/{id}/rotate"): Scope.ADMIN,
     ("DELETE", "/keys/{id}"): Scope.ADMIN,
     ("GET", "/live"): Scope.READ,
     ("GET", "/openapi.json"): Scope.READ,
@@ -112,6 +113,7 @@ APPENDING = frozenset(
         ("POST", "/jobs"),
         ("DELETE", "/jobs/{id}"),
         ("POST", "/keys"),
+        ("POST", "/keys/{id}/rotate"),
         ("DELETE", "/keys/{id}"),
     }
 )

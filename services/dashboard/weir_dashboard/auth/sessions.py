@@ -60,7 +60,7 @@ class Sessions:
         """Return whose session a cookie is.
 
         Raises:
-            ProblemError: 401 if it has ended, or its key was revoked.
+            ProblemError: 401 if it has ended, or its key was revoked or has expired.
         """
         return await self.find_digest(digest(cookie))
 
@@ -68,7 +68,7 @@ class Sessions:
         """Return whose session it is, by the cookie's digest.
 
         Raises:
-            ProblemError: 401 if it has ended, or its key was revoked.
+            ProblemError: 401 if it has ended, or its key was revoked or has expired.
         """
         found = await self._redis.get(names.session_key(session))
         caller = _read(found, session)

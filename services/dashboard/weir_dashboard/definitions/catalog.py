@@ -51,4 +51,5 @@ class Catalog(catalog.Catalog):
             hash=model.hash,
             scopes=frozenset(model.scopes),
             label=model.label,
+            expires_ms=model.expires,
         )

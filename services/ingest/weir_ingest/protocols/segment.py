@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 from weir.mappings import segment
 from weir.problems import ProblemError, Reason
 
@@ -28,6 +28,7 @@ from weir_ingest.wire import Page, Route, Stored, Wire
 
 _WRITE_KEY, _QUOTED_KEY = "writeKey", b'"writeKey"'
 _SHARED = ("context", "integrations")
+_MAX_SHARED_BYTES = 20 << 20
 
 
 _ANSWER = {
@@ -45,12 +46,24 @@ class Success(msgspec.Struct, omit_defaults=True):
     items: list[Item] = []
 
 
+class _Body(msgspec.Struct):
+    write_key: Raw | UnsetType = msgspec.field(name=_WRITE_KEY, default=UNSET)
+    batch: Raw | UnsetType = UNSET
+    sent_at: Raw | UnsetType = msgspec.field(name="sentAt", default=UNSET)
+    context: Raw | UnsetType = UNSET
+    integrations: Raw | UnsetType = UNSET
+
+
+_MEMBERS = tuple((field.name, field.encode_name) for field in msgspec.structs.fields(_Body))
+_read_body = msgspec.json.Decoder(_Body).decode
+
+
 class _Segment(Wire):
     has_key_in_body = True
 
     def key_in(self, head: Head, body: bytes) -> bytes:  # noqa: ARG002 - only the body has it
         """Return the body's `writeKey`."""
-        return text_of(split_object(readable(body)).get(_WRITE_KEY))
+        return text_of(_said(readable(body)).get(_WRITE_KEY))
 
     def stored(self, stored: Stored) -> Answer:
         """Return what SDKs take for success."""
@@ -91,15 +104,46 @@ class Calls(_Segment):
         Raises:
             ProblemError: 400, or 413 `too_many_events`.
         """
-        members = split_object(readable(body))
+        members = _said(readable(body))
         batch = members.get("batch", b"")
         if batch[:1] != b"[":
             raise ProblemError(400, Reason.REQUEST_INVALID, "body must have batch, a list of calls")
         shared = {name: members[name] for name in _SHARED if _holds(members.get(name, b""))}
-        items = [_call(item, shared) for item in split_array(batch, limits.max_events)]
+        calls = split_array(batch, limits.max_events)
+        _check_shared(shared, len(calls))
+        items = [_call(item, shared) for item in calls]
         sent = members.get("sentAt", b"null")
         mapping = segment.mapping(sent=None if sent == b"null" else Raw(sent))
         return Batch(items, segment.PROTOCOL, mapping=mapping, mapped=segment.PROTOCOL)
+
+
+def _said(body: bytes) -> dict[str, bytes]:
+    """Return those members of a body that are for the service; millions of others cost nothing.
+
+    Raises:
+        ProblemError: 400, if it is no JSON object.
+    """
+    try:
+        said = _read_body(body)
+    except (msgspec.DecodeError, RecursionError):
+        return split_object(body)  # numbers that JSON does not have, or it says what is wrong
+    found = ((name, getattr(said, attribute)) for attribute, name in _MEMBERS)
+    return {name: bytes(raw) for name, raw in found if raw is not UNSET}
+
+
+def _check_shared(shared: Mapping[str, bytes], calls: int) -> None:
+    """Refuse what would be far larger once each call says it: a body is bounded, this is, too.
+
+    Raises:
+        ProblemError: 413 `decompressed_too_large`.
+    """
+    size = sum(map(len, shared.values())) * calls
+    if size > _MAX_SHARED_BYTES:
+        message = (
+            f"context and integrations of a batch must be at most {_MAX_SHARED_BYTES} bytes over "
+            f"all of its calls, got {size} over {calls}; send it in parts"
+        )
+        raise ProblemError(413, Reason.DECOMPRESSED_TOO_LARGE, message)
 
 
 def _call(item: bytes, shared: Mapping[str, bytes]) -> bytes:
@@ -130,7 +174,10 @@ def text_of(value: bytes | None) -> bytes:
     """Return a text of a body, as a credential; empty if it is none."""
     if value is None or value[:1] != b'"':
         return b""
-    return msgspec.json.decode(value, type=str).encode()
+    try:
+        return msgspec.json.decode(value, type=str).encode()
+    except msgspec.DecodeError:  # half of a surrogate pair
+        return b""
 
 
 def settings(head: Head, write_key: str) -> Answer:  # noqa: ARG001 - the same for everybody

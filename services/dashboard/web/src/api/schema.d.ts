@@ -530,7 +530,7 @@ export interface paths {
         };
         /**
          * List Keys
-         * @description List the tenant's keys that are not revoked, newest first.
+         * @description List the tenant's keys that are not revoked, newest first; expired ones among them.
          */
         get: operations["list_keys_api_v1_keys_get"];
         put?: never;
@@ -560,6 +560,29 @@ export interface paths {
          * @description Revoke a key: refused everywhere within 60 s, open sockets are closed.
          */
         delete: operations["revoke_key_api_v1_keys__id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/keys/{id}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Rotate Key
+         * @description Make a key in place of another, which expires after an overlap; shown this once.
+         *
+         *     The new one and the end of the old one are stored together, or neither is: at no time there is
+         *     none that is good. A key that expires earlier anyway keeps its end.
+         */
+        post: operations["rotate_key_api_v1_keys__id__rotate_post"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -2017,16 +2040,27 @@ export interface components {
         /**
          * Key
          * @description An API key, without the key.
+         *
+         *     `expires_ms`: null: never. `events_per_s`, `bytes_per_s`: null: no quota. `last_used_ms`:
+         *     to within a minute; null: not known.
          */
         Key: {
+            /** Bytes Per S */
+            bytes_per_s: number | null;
             /** Created By */
             created_by: string;
             /** Created Ms */
             created_ms: number;
+            /** Events Per S */
+            events_per_s: number | null;
+            /** Expires Ms */
+            expires_ms: number | null;
             /** Id */
             id: string;
             /** Label */
             label: string;
+            /** Last Used Ms */
+            last_used_ms: number | null;
             /** Scopes */
             scopes: string[];
             /** Source */
@@ -2321,6 +2355,12 @@ export interface components {
          * @description An API key to make. Its scopes must not exceed the maker's.
          */
         NewKey: {
+            /** Bytes Per S */
+            bytes_per_s?: number | null;
+            /** Events Per S */
+            events_per_s?: number | null;
+            /** Expires */
+            expires?: string | null;
             /**
              * Label
              * @default
@@ -2879,6 +2919,52 @@ export interface components {
             version: number;
         };
         /**
+         * RotatedKey
+         * @description A new API key in place of another, and when that one ends.
+         */
+        RotatedKey: {
+            /** Bytes Per S */
+            bytes_per_s: number | null;
+            /** Created By */
+            created_by: string;
+            /** Created Ms */
+            created_ms: number;
+            /** Events Per S */
+            events_per_s: number | null;
+            /** Expires Ms */
+            expires_ms: number | null;
+            /** Id */
+            id: string;
+            /** Key */
+            key: string;
+            /** Label */
+            label: string;
+            /** Last Used Ms */
+            last_used_ms: number | null;
+            /** Old Expires Ms */
+            old_expires_ms: number;
+            /** Old Id */
+            old_id: string;
+            /** Scopes */
+            scopes: string[];
+            /** Source */
+            source: string;
+        };
+        /**
+         * Rotation
+         * @description How a key is replaced: for how long both are good, and when the new one expires.
+         */
+        Rotation: {
+            /** Expires */
+            expires?: string | null;
+            /**
+             * Overlap
+             * @default 86400000
+             * @example 24h
+             */
+            overlap: string;
+        };
+        /**
          * RowFigures
          * @description The exact figures of one pane of one series; sum, min and max only with a value.
          *
@@ -3097,16 +3183,24 @@ export interface components {
          * @description A new API key. The key itself is shown this once.
          */
         ShownKey: {
+            /** Bytes Per S */
+            bytes_per_s: number | null;
             /** Created By */
             created_by: string;
             /** Created Ms */
             created_ms: number;
+            /** Events Per S */
+            events_per_s: number | null;
+            /** Expires Ms */
+            expires_ms: number | null;
             /** Id */
             id: string;
             /** Key */
             key: string;
             /** Label */
             label: string;
+            /** Last Used Ms */
+            last_used_ms: number | null;
             /** Scopes */
             scopes: string[];
             /** Source */
@@ -3555,6 +3649,8 @@ export type ReplayAsked = components['schemas']['ReplayAsked'];
 export type ReplayFilter = components['schemas']['ReplayFilter'];
 export type ReplayWanted = components['schemas']['ReplayWanted'];
 export type RollbackTo = components['schemas']['RollbackTo'];
+export type RotatedKey = components['schemas']['RotatedKey'];
+export type Rotation = components['schemas']['Rotation'];
 export type RowFigures = components['schemas']['RowFigures'];
 export type Rule = components['schemas']['Rule'];
 export type RuleGroup = components['schemas']['RuleGroup'];
@@ -4634,6 +4730,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Key"];
+                };
+            };
+            /** @description Default Response */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    rotate_key_api_v1_keys__id__rotate_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Rotation"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotatedKey"];
                 };
             };
             /** @description Default Response */
