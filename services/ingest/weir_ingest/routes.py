@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from weir_ingest import events
-from weir_ingest.protocols import segment
+from weir_ingest.protocols import hec, otlp, posthog, remote_write, segment, snowplow, tinybird
 from weir_ingest.wire import Page, Route, Wire
 
 ROUTES: tuple[Route, ...] = (
     *events.ROUTES,
     *segment.ROUTES,
+    *posthog.ROUTES,
+    *hec.ROUTES,
+    *otlp.ROUTES,
+    *remote_write.ROUTES,
+    *snowplow.ROUTES,
+    *tinybird.ROUTES,
 )
 
-PAGES: tuple[Page, ...] = (*segment.PAGES,)
+PAGES: tuple[Page, ...] = (*segment.PAGES, *posthog.PAGES, *hec.PAGES)
 
 # Clients add a slash or leave one out, and take a redirection for success (INGEST 1.8).
 _WIRES: dict[tuple[str, str], Wire] = {

@@ -9,9 +9,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from weir.mappings import Mapping, segment
+from weir.mappings import Mapping, hec, otlp, posthog, prometheus, segment, snowplow, tinybird
 
 NAMED: Final[dict[str, Mapping]] = {
     segment.PROTOCOL: segment.mapping(),
     **{f"{segment.PROTOCOL}.{call}": segment.mapping(call) for call in segment.CALLS},
+    posthog.PROTOCOL: posthog.mapping(),
+    posthog.ENGAGE: posthog.mapping(named=False),
+    hec.PROTOCOL: hec.mapping,
+    **{f"{otlp.PROTOCOL}.{signal}": otlp.mapping(signal) for signal in otlp.SIGNALS},
+    prometheus.PROTOCOL: prometheus.mapping,
+    snowplow.PROTOCOL: snowplow.mapping(),
+    tinybird.PROTOCOL: tinybird.mapping,
 }
