@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from weir.definitions.kinds import KINDS
+from weir.problems import ProblemError, Reason
 from weir_cli.commands import COMMANDS
 from weir_dashboard.auth.scopes import TABLE, Scope
 
@@ -45,9 +46,20 @@ ASKED = {
     "adopt": [JOB, FOLLOWED],
     "erase": [JOB, FOLLOWED],
     "jobs ID --cancel": [("DELETE", "/jobs/{id}")],
+    # It asks ingest, which has one route (docs/ingest.md 3).
+    "send": [],
+    "keys": [("GET", "/keys")],
+    "keys new": [("GET", "/session"), ("POST", "/keys")],
+    "keys rotate ID": [("GET", "/session"), ("POST", "/keys/{id}/rotate")],
+    "keys revoke ID": [("DELETE", "/keys/{id}")],
 }
-# What the routes of jobs ask for beyond the table (`api/jobs.py`).
-MORE = {"adopt": {Scope.ADMIN}, "erase": {Scope.ADMIN}, "jobs ID --cancel": {Scope.ADMIN}}
+# What the routes of jobs ask for beyond the table (`api/jobs.py`), and what ingest asks for.
+MORE = {
+    "send": {Scope.INGEST},
+    "adopt": {Scope.ADMIN},
+    "erase": {Scope.ADMIN},
+    "jobs ID --cancel": {Scope.ADMIN},
+}
 
 
 def scopes_told() -> dict[str, set[str]]:
@@ -119,3 +131,11 @@ def test_what_is_served_is_not_called_missing(path: str, line: str) -> None:
     """A route that is planned is not in the table of scopes, unless more of it is meant."""
     served = {route for _method, route in TABLE}
     assert path not in served or line.startswith(("| a longer ", "| more of ")), path
+
+
+def test_each_problem_has_its_section() -> None:
+    """The last part of a problem's type is the anchor of its section, and no section is without."""
+    page = (ROOT / "docs/problems.md").read_text(encoding="utf-8")
+    anchors = [ProblemError(400, reason, "").body()["type"].rpartition("/")[2] for reason in Reason]
+
+    assert re.findall(r"^## (\S+)$", page, re.M) == anchors

@@ -193,7 +193,7 @@ def test_a_redirect_carries_the_key_nowhere(tmp_path: Path) -> None:
         server.shutdown()
     assert told == (
         "weir: answer 302 leads to /elsewhere, where the key is not sent; --url must be the address"
-        " of the dashboard itself\n"
+        " of the service itself\n"
     )
     assert seen == ["/api/v1/definitions/plan"]
 

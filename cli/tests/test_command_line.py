@@ -38,7 +38,7 @@ def test_every_argument_is_explained() -> None:
     for name, command in subparsers.choices.items():
         assert command.description, name
         assert [a.dest for a in command._actions if not a.help] == [], name
-    assert sorted(MEANINGS) == [0, 1, 2, 3, 4, 5, 6, 7, 130]
+    assert sorted(MEANINGS) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 130]
 
 
 @pytest.mark.parametrize("shell", sorted(SHELLS))
@@ -66,6 +66,11 @@ def test_completion_knows_every_word(shell: str, capsys: pytest.CaptureFixture[s
         (["weir", "query", "--kind", "s"], {"sliding"}),
         (["weir", "query", "--last", ""], set()),
         (["weir", "completion", "f"], {"fish"}),
+        (["weir", "keys", "ro"], {"rotate"}),
+        (["weir", "send", "--format", "n"], {"ndjson"}),
+        (["weir", "send", "--state", "/etc/host"], set(glob("/etc/host*"))),
+        (["weir", "keys", "new", "--scope", "o"], {"operate"}),
+        (["weir", "keys", "rotate", "--o"], {"--overlap"}),
         (["weir", "query", "--kind", "=", "s"], {"sliding"}),
         (["weir", "query", "--kind", "="], {"tumbling", "hopping", "sliding"}),
         (["weir", "apply", "--file", "=", "/etc/host"], set(glob("/etc/host*"))),
@@ -89,6 +94,13 @@ def test_zsh_adds_no_space_after_a_kind() -> None:
     text = SHELLS["zsh"](commands)
     assert '\'*:word:compadd -S "" -- board/ channel/ metric/ ' in text
     assert "'*:word:(board channel metric " in text
+
+
+def test_files_are_completed_where_a_command_takes_them() -> None:
+    """Of `send` they are the arguments themselves; fish offers none unless it is told."""
+    told = SHELLS["fish"](words_of(parser())).splitlines()
+    forced = [line for line in told if line.endswith(" -F") and " -l " not in line]
+    assert forced == ["complete -c weir -n '__fish_seen_subcommand_from send' -F"]
 
 
 def test_it_completes_what_is_written_as_a_definition() -> None:

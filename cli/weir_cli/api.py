@@ -5,8 +5,8 @@ No answer, 429 and 502 to 504 are waited out up to a deadline of each request, a
 its first key a moment after it begins to serve. A 2xx of something else, such as the page of a
 sign-on, is no answer: it lacks what each of the dashboard's has (`Weir-Api`). A change beyond the
 tenant's quota is waited out also without a deadline: it is only later that it can be made. The same
-request sent again is harmless: each write says which version it changes. Redirects are not
-followed: they would carry the key elsewhere.
+request sent again is harmless: each write says which version it changes. What makes another thing
+each time, a key, is sent once. Redirects are not followed: they would carry the key elsewhere.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ FOLLOWED_S = 60.0
 """How long at least what is followed is asked for again: a dashboard restarts in less, and nobody
 should have to come back to a job of an hour because of it."""
 LATER = frozenset({429, 502, 503, 504})
+LONGER: Final = "--wait waits longer"
+UNKNOWN: Final = "whether it is done is not known: look before it is asked for again"
 ELSEWHERE: Final = (
     "is this the dashboard? see --url, and whether something asks for a login before it"
 )
@@ -124,7 +126,7 @@ class Answer:
             return f"answer {self.status} without words"
         return (
             f"answer {self.status} leads to {self.location}, where the key is not sent; --url must"
-            " be the address of the dashboard itself"
+            " be the address of the service itself"
         )
 
 
@@ -136,9 +138,12 @@ def told_of(place: Mapping[str, Any]) -> str:
     )
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
+class NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Takes a redirect for an answer: followed, it would carry the key elsewhere."""
+
     def redirect_request(self, *_: Any, **__: Any) -> None:
-        return None
+        """Follow none."""
+        return
 
 
 class _Asked(NamedTuple):
@@ -181,7 +186,7 @@ class Api:
         self._wait_s = wait_s
         self._note = note
         self._later = LATER | {HTTPStatus.UNAUTHORIZED}
-        self._opener = urllib.request.build_opener(_NoRedirects)
+        self._opener = urllib.request.build_opener(NoRedirects)
 
     def call(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
@@ -201,13 +206,35 @@ class Api:
                 come later.
         """
         asked = _Asked(method, path, body, headers or {})
-        answer = self._answered(asked, self._wait_s)
+        return self._within_quota(lambda: self._answered(asked, self._wait_s))
+
+    def make(self, path: str, body: Any) -> Answer:
+        """Post what makes another thing each time that it is sent: it is sent once.
+
+        What is waited for is that the dashboard answers at all, before it is sent.
+
+        Args:
+            path: What comes after `/api/v1`.
+            body: Sent as JSON.
+
+        Raises:
+            UnreachedError: As `call` does; it may be made by then, or not.
+        """
+        seen = self.call("GET", "/session")
+        if not seen.is_ok:
+            return seen
+        asked = _Asked("POST", path, body)
+        return self._within_quota(lambda: self._answered(asked, 0.0, mend=UNKNOWN))
+
+    def _within_quota(self, ask: Callable[[], Answer]) -> Answer:
+        """Return an answer; one that is over the quota of changes is waited out."""
+        answer = ask()
         if answer.over_quota:
             self._note(f"{answer.sentence}; waiting to do so, an hour at most")
         until_s = time.monotonic() + LONGEST_OVER_QUOTA_S
         while answer.over_quota and (left_s := until_s - time.monotonic()) > 0:
             time.sleep(min(_pause_s(FIRST_PAUSE_S, answer), left_s))
-            answer = self._answered(asked, self._wait_s)
+            answer = ask()
         return answer
 
     def poll(self, path: str, most_s: float = math.inf) -> Answer:
@@ -222,16 +249,17 @@ class Api:
         """
         wait_s = max(self._wait_s, FOLLOWED_S)
         if most_s < wait_s:
-            return self._answered(_Asked("GET", path), max(0.0, most_s), by="--timeout")
+            mend = "--timeout waits longer"
+            return self._answered(_Asked("GET", path), max(0.0, most_s), mend=mend)
         return self._answered(_Asked("GET", path), wait_s)
 
-    def _answered(self, asked: _Asked, wait_s: float, *, by: str = "--wait") -> Answer:
+    def _answered(self, asked: _Asked, wait_s: float, *, mend: str = LONGER) -> Answer:
         """Return the first answer that does not ask to come later for another reason.
 
         Args:
             asked: What is asked.
             wait_s: How long it is tried again.
-            by: The option that waits longer.
+            mend: What helps if none comes.
         """
         deadline_s = time.monotonic() + wait_s
         pause_s = FIRST_PAUSE_S
@@ -253,14 +281,14 @@ class Api:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         if unknown_key is not None:
             return unknown_key
-        raise self._unreached(tried, wait_s, by)
+        raise self._unreached(tried, wait_s, mend)
 
-    def _unreached(self, tried: _Tried, wait_s: float, by: str) -> UnreachedError:
+    def _unreached(self, tried: _Tried, wait_s: float, mend: str) -> UnreachedError:
         answer = tried.answer
         waited = f" for {wait_s:g} s" if wait_s else ""
         said = f": {answer.sentence}" if answer is not None and answer.sentence else ""
-        why, mend = f"{tried.why}{waited}{said}", tried.mend or f"{by} waits longer"
-        msg = f"the dashboard at {self._url} must answer, {why}; {mend}"
+        why = f"{tried.why}{waited}{said}"
+        msg = f"the dashboard at {self._url} must answer, {why}; {tried.mend or mend}"
         return UnreachedError(msg, answer)
 
     def _once(self, asked: _Asked) -> _Tried:
@@ -283,11 +311,11 @@ class Api:
                 return _taken(response, as_csv=request.get_header("Accept") == CSV)
         except urllib.error.HTTPError as error:
             with error:
-                again_s = _seconds(error.headers.get("Retry-After"))
+                again_s = seconds(error.headers.get("Retry-After"))
                 policy = error.headers.get("RateLimit-Policy")
                 over = error.code == HTTPStatus.TOO_MANY_REQUESTS and _of_changes(policy)
                 to = error.headers.get("Location") if error.code < HTTPStatus.BAD_REQUEST else None
-                answer = Answer(error.code, _decoded(error.read()), again_s, over, to)
+                answer = Answer(error.code, decoded(error.read()), again_s, over, to)
             return _Tried(answer, f"answered {error.code}")
 
 
@@ -300,7 +328,7 @@ def _taken(response: http.client.HTTPResponse, *, as_csv: bool) -> _Tried:
     """Return a 2xx of the form that was asked for; another, or another's, is no answer."""
     kind, told = response.headers.get_content_type(), _beside(response.headers)
     read = response.read()
-    body: Any = read.decode("utf-8", "replace") if as_csv else _decoded(read)
+    body: Any = read.decode("utf-8", "replace") if as_csv else decoded(read)
     got, version = f"answered {response.status} with {kind}", response.headers.get(names.HTTP_API)
     if version not in (None, names.API_VERSION):
         mend = f"this weir knows version {names.API_VERSION} of the API; update it"
@@ -318,7 +346,7 @@ def _pause_s(own_s: float, answer: Answer | None) -> float:
     return own_s if asked_s is None else max(own_s, min(asked_s, LONGEST_ASKED_S))
 
 
-def _seconds(text: str | None) -> float | None:
+def seconds(text: str | None) -> float | None:
     """Return a `Retry-After` in seconds; a date, as proxies may send it, is passed over."""
     return float(text) if text and text.isascii() and text.isdigit() else None
 
@@ -331,10 +359,11 @@ def _of_changes(policy: str | None) -> bool:
 def _beside(headers: http.client.HTTPMessage) -> dict[str, Any]:
     """Return what header fields tell of an answer as lines; those that are not there are left."""
     told = {name: headers.get(f"Weir-{name.title()}") for name in ("fresh", "notes", "of")}
-    return {name: _decoded(text.encode()) for name, text in told.items() if text is not None}
+    return {name: decoded(text.encode()) for name, text in told.items() if text is not None}
 
 
-def _decoded(text: bytes) -> Any:
+def decoded(text: bytes) -> Any:
+    """Return a body: the decoded JSON, or text if it is none."""
     try:
         return json.loads(text)
     except ValueError:

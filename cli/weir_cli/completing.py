@@ -36,11 +36,13 @@ class Command:
         says: What it does, one line.
         options: Its options.
         words: What its first argument may be, if that is known.
+        has_files: Its arguments are files.
     """
 
     says: str
     options: tuple[Option, ...]
     words: tuple[str, ...]
+    has_files: bool = False
 
 
 def words_of(parser: argparse.ArgumentParser) -> dict[str, Command]:
@@ -48,7 +50,7 @@ def words_of(parser: argparse.ArgumentParser) -> dict[str, Command]:
     (subparsers,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     said = {one.dest: one.help or "" for one in subparsers._choices_actions}
     return {
-        name: Command(said[name], tuple(_options(command)), _words(command))
+        name: Command(said[name], tuple(_options(command)), _words(command), _has_files(command))
         for name, command in subparsers.choices.items()
     }
 
@@ -81,6 +83,10 @@ def _words(command: argparse.ArgumentParser) -> tuple[str, ...]:
                 ending = "" if str(action.metavar).endswith("]") else "/"
                 return tuple(f"{kind}{ending}" for kind in WRITTEN)
     return ()
+
+
+def _has_files(command: argparse.ArgumentParser) -> bool:
+    return any(not one.option_strings and one.metavar == "FILE" for one in command._actions)
 
 
 # ── bash ────────────────────────────────────────────────────────────────────
@@ -187,6 +193,8 @@ def fish(commands: Mapping[str, Command]) -> str:
         lines += [first, *(f"{here} {_fish_option(option)}" for option in command.options)]
         if command.words:
             lines.append(f"{here} -a {_quoted(' '.join(command.words))}")
+        if command.has_files:
+            lines.append(f"{here} -F")
     return "".join(f"{line}\n" for line in lines)
 
 

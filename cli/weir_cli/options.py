@@ -1,4 +1,4 @@
-"""What commands have in common: how the dashboard is reached, and which definition is meant."""
+"""What commands have in common: how a service is reached, and which definition is meant."""
 
 from __future__ import annotations
 
@@ -38,7 +38,32 @@ class Place:
         return f"{self.kind}/{self.name}"
 
 
-def add_command(commands: Any, name: str, *, says: str, about: str | None) -> Any:
+@dataclass(frozen=True)
+class Service:
+    """Whom a command speaks to.
+
+    Attributes:
+        title: What it is called.
+        variable: The environment variable with its address.
+        mend: Which address that is.
+    """
+
+    title: str
+    variable: str
+    mend: str
+
+
+DASHBOARD: Final = Service(
+    "the dashboard", "WEIR_DASHBOARD_URL", "give the address that a browser is given"
+)
+INGEST: Final = Service(
+    "ingest", "WEIR_INGEST_URL", "give the address that events are sent to, without a path"
+)
+
+
+def add_command(
+    commands: Any, name: str, *, says: str, about: str | None, service: Service = DASHBOARD
+) -> Any:
     """Add a command to the parser, with the options that every command has.
 
     Args:
@@ -46,6 +71,7 @@ def add_command(commands: Any, name: str, *, says: str, about: str | None) -> An
         name: Its word.
         says: One line for the list of commands.
         about: What stands above its options.
+        service: Whom it speaks to; ingest is waited for by options of the command's own.
     """
     command = commands.add_parser(
         name,
@@ -54,11 +80,11 @@ def add_command(commands: Any, name: str, *, says: str, about: str | None) -> An
         epilog=exits.EXPLAINED,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    group = command.add_argument_group("the dashboard")
+    group = command.add_argument_group(service.title)
     group.add_argument(
         "--url",
-        default=os.environ.get("WEIR_DASHBOARD_URL"),
-        help="http://host:port; by default WEIR_DASHBOARD_URL",
+        default=os.environ.get(service.variable),
+        help=f"http://host:port; by default {service.variable}",
     )
     group.add_argument(
         "--key-file",
@@ -68,13 +94,14 @@ def add_command(commands: Any, name: str, *, says: str, about: str | None) -> An
         help="file with an API key; by default the one that WEIR_API_KEY_FILE names, else the "
         "key in WEIR_API_KEY",
     )
-    group.add_argument(
-        "--wait",
-        metavar="SECONDS",
-        type=float,
-        default=0.0,
-        help="how long to wait for a dashboard that does not answer yet; by default not at all",
-    )
+    if service is DASHBOARD:
+        group.add_argument(
+            "--wait",
+            metavar="SECONDS",
+            type=float,
+            default=0.0,
+            help="how long to wait for a dashboard that does not answer yet; by default not at all",
+        )
     command.add_argument(
         "--json", action="store_true", help="print JSON, one object a line, in place of words"
     )
@@ -116,8 +143,8 @@ def reached(asked: argparse.Namespace) -> Api:
     return Api(address(asked.url), found, wait_s=asked.wait, note=complain)
 
 
-def address(url: str | None) -> str:
-    """Return the dashboard's address.
+def address(url: str | None, service: Service = DASHBOARD) -> str:
+    """Return the address of a service.
 
     Raises:
         UsageError: If it is none.
@@ -125,15 +152,12 @@ def address(url: str | None) -> str:
     found = (url or "").strip()
     if found and not _SPACELESS.fullmatch(found):
         msg = (
-            f"--url or WEIR_DASHBOARD_URL must be http://host:port in ASCII, got {found!r}; write"
+            f"--url or {service.variable} must be http://host:port in ASCII, got {found!r}; write"
             " other signs percent-encoded, in a host as xn--"
         )
         raise exits.UsageError(msg)
     if not _is_address(found):
-        msg = (
-            f'--url or WEIR_DASHBOARD_URL must be http://host:port, got "{found}"; give the address'
-            " that a browser is given"
-        )
+        msg = f'--url or {service.variable} must be http://host:port, got "{found}"; {service.mend}'
         raise exits.UsageError(msg)
     return found
 

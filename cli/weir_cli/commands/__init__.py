@@ -10,9 +10,11 @@ from weir_cli.commands import (
     get,
     history,
     jobs,
+    keys,
     quarantine,
     query,
     rollback,
+    send,
     top,
 )
 
@@ -23,6 +25,7 @@ COMMANDS = (
     get,
     history,
     rollback,
+    send,
     query,
     top,
     quarantine,
@@ -31,6 +34,7 @@ COMMANDS = (
     jobs.ADOPT,
     jobs.ERASE,
     jobs.JOBS,
+    keys,
     completion,
 )
 """Each has `add(commands)`, which says its words and sets `run(arguments) -> exit code`."""
