@@ -21,7 +21,7 @@ export WEIR_HOME WEIR_PORT_BASE
 
 .PHONY: help setup demo up down status logs link reset \
 	test test-unit test-disruption soak lint chart chart-tools class-archives bench-latency bench-alerts \
-	bench-engine bench-rest bench-query bench-rows bench-sketches bench-flink bench-growth bench-cpu bench-arrow \
+	bench-engine bench-rest bench-ingest bench-query bench-rows bench-sketches bench-flink bench-growth bench-cpu bench-arrow \
 	bench-phases bench-rebuild bench-resolutions bench-tenants \
 	images-offline lock
 
@@ -114,6 +114,9 @@ bench-tenants: setup ## what one tenant sees beside another that sends a million
 
 bench-rest: setup ## cold start, and what the stack uses at rest and at 1,000 events/s; 40 minutes
 	@$(VENV)/python bench/rest.py
+
+bench-ingest: setup ## one event a request, and NDJSON, beside a bare server
+	@$(VENV)/python bench/ingest.py
 
 bench-query: setup ## the query engine over a day of panes
 	@$(VENV)/python bench/query.py
