@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import base64
+import json
 import math
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from weir.definitions.check import check
+from weir.definitions.metric import Metric
 from weir.event_time import format_time
+from weir.expressions import Used, use
 
 from .in_process import Asked
 from .otlp_requests import (
@@ -17,6 +23,8 @@ from .otlp_requests import (
     HEAD,
     JSON,
     PROTOBUF,
+    RESOURCE,
+    SCOPE,
     SERVICE,
     SPAN_ID,
     TRACE_ID,
@@ -117,6 +125,31 @@ class TestLogs:
     def test_any_body(self, media_type: str, body: Any, expected: Any) -> None:
         """A body may be any value."""
         assert data(send(logs(log(body=body)), media_type))[0]["body"] == expected
+
+    @BOTH
+    def test_all_that_is_said_of_resource_and_scope(self, media_type: str) -> None:
+        """Resource and scope have attributes, how many were dropped, and their schemas."""
+        said = logs(
+            log(),
+            resource={**RESOURCE, "droppedAttributesCount": 3},
+            scope={**SCOPE, "attributes": attributes(a="b"), "droppedAttributesCount": 4},
+        )
+        said["resourceLogs"][0]["schemaUrl"] = "http://x/1"
+        said["resourceLogs"][0]["scopeLogs"][0]["schemaUrl"] = "http://x/2"
+
+        (found,) = data(send(said, media_type))
+
+        assert found["resource"] == {
+            "attributes": {"service.name": "shop"},
+            "droppedAttributesCount": 3,
+            "schemaUrl": "http://x/1",
+        }
+        assert found["scope"] == {
+            **SCOPE,
+            "attributes": {"a": "b"},
+            "droppedAttributesCount": 4,
+            "schemaUrl": "http://x/2",
+        }
 
     @BOTH
     def test_an_id_of_zeros_is_none(self, media_type: str) -> None:
@@ -474,3 +507,39 @@ class TestSpans:
 
         assert event["time"] == format_time(AT_MS - 2)  # begun 1.5 ms before
         assert "durationMs" not in event["data"]
+
+
+PAGE = (Path(__file__).parents[3] / "docs" / "clients" / "opentelemetry.md").read_text("utf-8")
+
+
+def used(block: str, asked: Asked) -> list[tuple[float | None, str]]:
+    """Return what a metric of the page makes of events: value and series."""
+    metric = check(None, None, block).model
+    assert isinstance(metric, Metric)
+    found = [use(metric, event) for event in asked.events]
+    return [(one.value, str(one.series)) for one in found if isinstance(one, Used)]
+
+
+class TestPage:
+    def test_metrics(self) -> None:
+        """The metrics on the page measure what it says."""
+        orders, durations = re.findall(r"```yaml\n(kind: .*?)```", PAGE, re.DOTALL)
+        total = {
+            "aggregationTemporality": 1,
+            "dataPoints": [point(3, attributes=attributes(sku="a"))],
+        }
+        cumulative = {**total, "aggregationTemporality": 2}
+        counted = send(
+            metrics({"name": "orders", "sum": total}, {"name": "orders", "sum": cumulative})
+        )
+
+        assert used(orders, counted) == [(3.0, "=a")]
+        assert used(durations, send(traces(span(kind=2), span(kind=1)))) == [(1.5, "=shop|=unset")]
+
+    def test_curl(self) -> None:
+        """The line that asks without an SDK is an event."""
+        (body,) = re.findall(r"-d '(.*)'", PAGE)
+
+        (event,) = send(json.loads(body)).events
+
+        assert (event["type"], event["subject"], event["time"]) == ("dev.weir.otlp.log", "shop", AT)

@@ -176,6 +176,24 @@ class TestJson:
         told = asked.json["partialSuccess"]["errorMessage"]
         assert told.endswith(f"; record 0: {reason}, {why}")
 
+    @pytest.mark.parametrize(
+        ("count", "reason"),
+        [
+            (2**64 - 1, None),
+            (str(2**64), "number_range"),
+            (1.5, "not_an_event"),
+            ("many", "not_an_event"),
+        ],
+    )
+    def test_counts(self, count: Any, reason: str | None) -> None:
+        """Each of many counts is an integer as any other."""
+        said = {"dataPoints": [{"timeUnixNano": 1, "bucketCounts": [1, count]}]}
+
+        asked = send(metrics({"name": "m", "histogram": said}))
+
+        assert [found for found, _kept in asked.refused] == ([reason] if reason else [])
+        assert [found["bucketCounts"] for found in data(asked)] == ([] if reason else [[1, count]])
+
     def test_a_record_that_is_no_object(self) -> None:
         """So is what is no object at all."""
         asked = send(logs(5, log()))
@@ -378,7 +396,7 @@ class TestProtobuf:
         assert {*statuses.values()} == {400}
 
     @given(st.binary(max_size=60))
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=100, deadline=None)
     def test_any_bytes(self, body: bytes) -> None:
         """Bytes of any kind are an answer of the protocol's, whichever signal they claim to be."""
         for path in ("logs", "metrics", "traces"):
@@ -387,7 +405,7 @@ class TestProtobuf:
             assert asked.headers["content-type"] == PROTOBUF
 
     @given(st.data())
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=100, deadline=None)
     def test_changed_bytes(self, draw: st.DataObject) -> None:
         """A request with changed bytes is an answer of the protocol's, too, in either encoding."""
         said = draw.draw(st.sampled_from([logs(log()), traces(span()), metrics(gauge(point()))]))

@@ -197,7 +197,13 @@ class TestIdentity:
     )
     def test_what_tells_points_apart(self, media_type: str, other: dict[str, Any]) -> None:
         """Resource, scope, metric, unit, kind, attributes or time: another is another point."""
-        assert ids(send(metrics(gauge(point())), media_type)) != ids(send(other, media_type))
+        said = metrics(gauge(point()))
+        both = {"resourceMetrics": [*said["resourceMetrics"], *other["resourceMetrics"]]}
+
+        asked = send(both, media_type)
+
+        assert ids(asked) == [*ids(send(said, media_type)), *ids(send(other, media_type))]
+        assert len({*ids(asked)}) == 2
 
     @BOTH
     @pytest.mark.parametrize(
@@ -217,6 +223,7 @@ class TestIdentity:
     @BOTH
     def test_a_span_sent_twice_in_one_request(self, media_type: str) -> None:
         """A span is told by its ids alone, so it is the same one, changed or not."""
-        asked = send(traces(span(), span(name="other")), media_type)
+        asked = send(traces(span(), span(), span(name="other")), media_type)
 
         assert len({*ids(asked)}) == 1
+        assert data(asked)[0] == data(asked)[1]

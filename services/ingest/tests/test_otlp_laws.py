@@ -192,7 +192,7 @@ def told(asked: Asked) -> Any:
 
 
 @given(REQUESTS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_both_encodings_are_the_same_events(said: dict[str, Any]) -> None:
     """Telemetry as JSON and the same as protobuf gives the same events and identities.
 
@@ -205,7 +205,7 @@ def test_both_encodings_are_the_same_events(said: dict[str, Any]) -> None:
 
 
 @given(REQUESTS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_sent_again_it_is_the_same(said: dict[str, Any]) -> None:
     """A request sent again gives the same identities, and of its records none gets another's.
 

@@ -12,6 +12,8 @@ from weir.mappings.named import NAMED
 from weir.names import HEADER_LENGTH, HEADER_MAPPING, HEADER_REASON
 from weir.problems import Reason
 from weir_ingest.protocols.batch import BatchLimits
+from weir_ingest.protocols.otlp_json import Json
+from weir_ingest.protocols.otlp_messages import UnreadableError
 
 from .in_process import KEY, Asked
 from .otlp_requests import (
@@ -28,6 +30,7 @@ from .otlp_requests import (
     metrics,
     point,
     post,
+    protobuf,
     raw_logs,
     send,
     span,
@@ -77,6 +80,18 @@ class TestTooMany:
         assert post("logs", raw_logs(*[b"\xff"] * 9), PROTOBUF, **few(8)).status == 413
 
     @BOTH
+    def test_they_are_counted_first(self, media_type: str) -> None:
+        """Of too many records none is read, whatever there is in them."""
+        first = {"attributes": attributes(a="b") * 500}
+        for said in (
+            logs({**log(), **first}, *[log()] * 8),
+            traces({**span(), **first}, *[span()] * 8),
+            metrics(gauge({**point(), **first}, *[point()] * 8)),
+        ):
+            told = status(send(said, media_type, **few(8)))[1]
+            assert told.startswith("too_many_events: a request must hold at most 8 events, ")
+
+    @BOTH
     @pytest.mark.parametrize(("count", "fits"), [(2, True), (3, False)])
     def test_containers(self, media_type: str, count: int, fits: bool) -> None:
         """Nor are there more than four resources, scopes and metrics for each of them."""
@@ -100,16 +115,16 @@ class TestTooMany:
             (lambda n: log(attributes=attributes(a="b") * n), 40),
             (lambda n: log(body={"arrayValue": {"values": [{}] * n}}), 40),
             (lambda n: log(body={"kvlistValue": {"values": [{"key": "a"}] * n}}), 40),
-            (lambda n: span(events=[{}] * n), 40),
-            (lambda n: span(links=[{}] * n), 40),
-            (lambda n: {"exemplars": [{}] * n}, 40),
-            (lambda n: {"quantileValues": [{}] * n}, 40),
+            (lambda n: span(events=[{}] * n), 20),
+            (lambda n: span(links=[{}] * n), 20),
+            (lambda n: {"exemplars": [{}] * n}, 20),
+            (lambda n: {"quantileValues": [{}] * n}, 20),
             (lambda n: {"explicitBounds": [1] * n}, 160),
             (lambda n: {"bucketCounts": [1] * n}, 160),
         ],
     )
     def test_parts(self, media_type: str, many: Any, few_of_them: int) -> None:
-        """Nor more than fifty attributes and the like for each, four numbers for one of them."""
+        """Nor more than fifty attributes for each, and what costs as much as they do."""
 
         def said(count: int) -> dict[str, Any]:
             record = many(count)
@@ -197,6 +212,17 @@ class TestTooLarge:
         assert int(dict(refused.headers)[HEADER_LENGTH] or 0) > MAX_RECORD_BYTES
 
     @BOTH
+    def test_what_is_kept(self, media_type: str) -> None:
+        """Of a record that is too large the first bytes are kept, as they came."""
+        record = log(TEXT)
+        points = {"timeUnixNano": "1", "attributes": attributes(a=TEXT)}
+        for said, text in ((logs(record), record), (metrics(gauge(points)), points)):
+            ((_reason, kept),) = send(said, media_type).refused
+            whole = json.dumps(text).encode() if media_type == JSON else protobuf(said)
+            assert len(kept) == 65_536
+            assert whole.startswith(kept) if media_type == JSON else kept in whole
+
+    @BOTH
     def test_beside_others(self, media_type: str) -> None:
         """The groups beside it are stored."""
         large = logs(log(), resource={"attributes": attributes(a=TEXT)})
@@ -266,6 +292,26 @@ class TestTooDeep:
         assert reasons(asked) == (["too_deep"] if answered == 200 else [])
         if answered == 400:
             assert status(asked)[1] == "too_deep: data must nest at most 32 deep, got far more"
+
+    @pytest.mark.parametrize("kind", ["arrayValue", "kvlistValue"])
+    @pytest.mark.parametrize("levels", [74, 76, 99, 101, 200])
+    def test_values_that_nest_in_json(self, kind: str, levels: int) -> None:
+        """A value is not followed further than it may go."""
+        asked = send(logs(log(body=nested(levels, kind)), log()))
+
+        assert (asked.status, reasons(asked), len(asked.events)) == (200, ["too_deep"], 1)
+
+    @pytest.mark.parametrize(
+        ("brackets", "reason"), [(300, Reason.NOT_AN_EVENT), (301, Reason.TOO_DEEP)]
+    )
+    def test_brackets(self, brackets: int, reason: Reason) -> None:
+        """What nests far deeper than data may is not given to a parser."""
+        text = b'{"body":%b%b}' % (b"[" * (brackets - 1), b"]" * (brackets - 1))
+
+        with pytest.raises(UnreadableError) as caught:
+            Json().read(text, "LogRecord")
+
+        assert caught.value.reason is reason
 
     def test_depth_of_a_resource(self) -> None:
         """Where a resource is too deep, each record under it is in quarantine, and no other."""

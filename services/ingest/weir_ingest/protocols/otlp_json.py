@@ -11,7 +11,7 @@ import binascii
 import json
 import re
 from collections.abc import Sequence
-from math import inf, isfinite
+from math import inf
 from typing import Any
 
 import msgspec
@@ -328,18 +328,17 @@ class Json:
         return exact
 
     def integers(self, values: Sequence[int | str | float] | None) -> list[int]:
-        """Return the integers of a list, at once if nothing is wrong with them.
+        """Return the integers of a list, at once if nothing is odd about them.
+
+        Those beyond 64 bits are left to `weir.admission`, as nothing is reckoned with them.
 
         Raises:
             UnreadableError: As `integer`.
         """
         try:
-            found = msgspec.convert(values or (), list[int], strict=False)
+            return msgspec.convert(values or (), list[int], strict=False)
         except msgspec.ValidationError:
             return [*map(self.integer, values or ())]
-        if found and not _INT_MIN <= min(found) <= max(found) <= _INT_MAX:
-            return [*map(self.integer, found)]
-        return found
 
     def double(self, value: Double) -> float:
         """Return a double.
@@ -402,22 +401,12 @@ def _members(message: bytes) -> dict[str, bytes]:
 
 
 def _read_carefully(message: bytes, name: str) -> Any:
-    """Return a message with numbers that the parser does not take."""
+    """Return a message with `NaN`, or with a number beyond a double."""
     try:
-        tree = json.loads(message, parse_int=_integer, parse_float=_double, parse_constant=str)
-        return msgspec.convert(tree, _TYPES[name])
+        return msgspec.convert(json.loads(message), _TYPES[name])
     except (ValueError, msgspec.ValidationError) as error:
         why = f"a {name} must be the message of that name in JSON; {error}"
         raise UnreadableError(Reason.NOT_AN_EVENT, why) from None
-
-
-def _integer(text: str) -> int | str:
-    return int(text) if len(text) <= _MAX_DIGITS + 1 else text
-
-
-def _double(text: str) -> float | str:
-    value = float(text)
-    return value if isfinite(value) else ("Infinity" if value > 0 else "-Infinity")
 
 
 def _exact(value: float | str) -> int:

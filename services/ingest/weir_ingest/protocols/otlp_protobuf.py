@@ -134,7 +134,7 @@ def _split(message: bytes, numbers: Any, room: Room) -> tuple[bytes, list[tuple[
         kind, number = tag & 7, tag >> 3
         if kind == _BYTES:
             size, at = _varint(message, at)
-            if number in numbers and at + size <= end:
+            if number in numbers:
                 found.append((number, message[at : at + size]))
                 start = at + size
             at += size

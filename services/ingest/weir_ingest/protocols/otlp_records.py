@@ -19,8 +19,8 @@ from msgspec import Raw, Struct
 from weir_ingest.protocols.otlp_messages import Encoding, Room
 
 _NAN = Raw(b"NaN")
-# One number of many in a list costs less than an attribute.
-_NUMBERS_PER_PART = 4
+# One number of many costs less than an attribute, a message with fields of its own more.
+_NUMBERS_PER_PART, _PARTS_PER_MESSAGE = 4, 2
 _NS_PER_MS = 1e6
 
 _TEMPORALITIES = ("unspecified", "delta", "cumulative")
@@ -256,9 +256,9 @@ class Records:
             self._text(status.message) if status else "",
             self.attributes(message.attributes),
             self._integer(message.dropped_attributes_count),
-            [self._event(event) for event in self._each(message.events)],
+            [self._event(event) for event in self._each(message.events, _PARTS_PER_MESSAGE)],
             self._integer(message.dropped_events_count),
-            [self._link(link) for link in self._each(message.links)],
+            [self._link(link) for link in self._each(message.links, _PARTS_PER_MESSAGE)],
             self._integer(message.dropped_links_count),
         )
 
@@ -307,14 +307,19 @@ class Records:
             flags=self._integer(message.flags),
         )
         if kind != "summary":
-            point.exemplars = [self._exemplar(one) for one in self._each(message.exemplars)]
+            point.exemplars = [
+                self._exemplar(one) for one in self._each(message.exemplars, _PARTS_PER_MESSAGE)
+            ]
         if kind in ("gauge", "sum"):
             point.value = _written_if(self._encoding.number(message))
             return point
         point.count = self._integer(message.count)
         if kind == "summary":
             point.sum = written(self._encoding.double(message.sum))
-            point.quantiles = [self._quantile(one) for one in self._each(message.quantile_values)]
+            point.quantiles = [
+                self._quantile(one)
+                for one in self._each(message.quantile_values, _PARTS_PER_MESSAGE)
+            ]
             return point
         for name in ("sum", "min", "max"):
             setattr(point, name, _written_if(self._encoding.optional(message, name)))
@@ -366,9 +371,9 @@ class Records:
             return base64.b64encode(self._encoding.octets(content)).decode()
         return None
 
-    def _each(self, values: Any) -> Sequence[Any]:
+    def _each(self, values: Any, parts: int = 1) -> Sequence[Any]:
         found = self._encoding.each(values)
-        self._room.take_parts(len(found))
+        self._room.take_parts(len(found) * parts)
         return found
 
     def _integers(self, values: Any) -> list[int]:
