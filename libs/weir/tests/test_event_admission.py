@@ -152,6 +152,27 @@ class TestQuickWay:
 
         assert admit_all(found, 3, terms) == want
 
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b'{"a":1,\n"b":2}{"c":3}',
+            b'{"a":\n"x","weirtenant":"victim"\n}{"c":1}{"d":1}',
+            b'{"a":1}{"b":2}\n{"c":\n3}',
+            b'{"a":1}\n{"b":2}{"c":3}\n{"d":\n4}',
+            b'{"id":"1","type":"t","data":{"a":\n{"b":1}}}{"id":"2","type":"t","data":1}',
+            b'{"a":[1,\n2]}{"b":1}',
+            b'1\n{"a":1}',
+            b'{"a":1}\n[]',
+        ],
+    )
+    @pytest.mark.parametrize("terms", TERMS)
+    def test_no_item_is_read_on_in_the_next(self, body: bytes, terms: Terms) -> None:
+        """An item that breaks off is refused, whatever follows: half of one would be stored."""
+        lines = body.split(b"\n")
+        want = [admit(line, position, terms) for position, line in enumerate(lines)]
+
+        assert admit_all(lines, 0, terms) == want
+
     @pytest.mark.parametrize("item", [EVENT, BARE], ids=["event", "bare"])
     def test_alike_items_are_read_at_once(
         self, item: dict[str, Any], monkeypatch: pytest.MonkeyPatch

@@ -212,7 +212,7 @@ class Quick:
         """
         if not self._usable or len(text) > _MAX_ITEM_BYTES or b"NaN" in text:
             return None
-        if text.count(b"\n") != len(items) - 1 or not _is_shallow(text):
+        if not _is_value_a_line(text, len(items)) or not _is_shallow(text):
             return None
         try:
             events = _read_events(text)
@@ -340,6 +340,16 @@ class Quick:
 def _verbatim(*texts: str) -> bool:
     """Say whether texts stand in JSON as they are."""
     return all(t.isprintable() and '"' not in t and "\\" not in t for t in texts)
+
+
+def _is_value_a_line(text: bytes, lines: int) -> bool:
+    """Say whether values that a decoder finds in a text are those of its lines.
+
+    It takes values that span lines, and several of one line: an item that breaks off would be
+    read on in the next. A line's end between two braces ends a value, since no string holds one
+    and within a value a comma or a bracket would follow.
+    """
+    return text.count(b"\n") == text.count(b"}\n{") == lines - 1
 
 
 def _is_shallow(text: bytes) -> bool:

@@ -214,6 +214,18 @@ class TestAnswers:
             assert ask(Request(path, b"{}", headers=headers)).status != 415, coding
         assert post(b"{}", **BEARER, content_encoding="br")[0] == 415
 
+    def test_idempotency_keys(self) -> None:
+        """An empty one is none, and two long ones that begin alike are two."""
+
+        def ids(key: str) -> str:
+            _, told, (event,) = post(b'{"n":1}', **BEARER, idempotency_key=key)
+            return f"{told['retry_safe']} {event['id']}"
+
+        assert ids('"8e03"') == ids("8e03")
+        assert ids("x" * 600) == ids("x" * 600) != ids("x" * 599 + "y")
+        assert ids('""').startswith("False ")
+        assert ids('""') != ids('""')
+
     def test_limits(self) -> None:
         """A limit with a setting is that setting's default."""
         rows = table("| what | most | setting |")

@@ -108,3 +108,15 @@ def test_a_million_elements_take_no_memory(unit: bytes) -> None:
         tracemalloc.stop()
 
     assert most < 3 * len(array) + 1_000_000
+
+
+@pytest.mark.parametrize(("members", "refused"), [(100_000, False), (100_001, True)])
+def test_an_object_that_is_read_by_hand_is_bounded(members: int, refused: bool) -> None:
+    """With a number that JSON does not have, an object of far too many members is refused."""
+    body = b'{"n":NaN,' + b",".join(b'"k":1' for _ in range(members - 1)) + b"}"
+
+    if refused:
+        with pytest.raises(ProblemError, match="at most 100000 members"):
+            split_object(body)
+    else:
+        assert split_object(body) == {"n": b"NaN", "k": b"1"}

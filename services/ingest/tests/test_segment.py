@@ -235,6 +235,27 @@ class TestCredentials:
         assert KEY.encode() not in asked.records[0].value
         assert b'"properties":{"a":1.50}' in asked.records[0].value
 
+    @pytest.mark.parametrize(
+        "call",
+        [
+            '{"writeKey":"%s","userId":"u","event":"e","\\ud800":1}',
+            '{"writeKey":"%s","context":{"\\ud800":1},"userId":"u","event":"e"}',
+            '{"writeKey":"%s","userId":',
+        ],
+    )
+    def test_a_call_that_cannot_be_read_has_no_key(self, call: str) -> None:
+        """What is quarantined, since it cannot be read, is kept without the key, and alone."""
+        good = json.dumps({**TRACK, "messageId": "good"})
+        text = f'{{"context":{{"a":1}},"batch":[{call % KEY},{good}]}}'.encode()
+        single = ask(Request("/v1/track", (call % KEY).encode(), headers=BASIC))
+        whole = ask(Request("/v1/batch", text, headers=BASIC))
+
+        if call.endswith("}"):
+            assert (single.status, whole.status) == (200, 200)
+            assert [one["id"] for one in whole.events] == ["good"]
+        for asked in (single, whole):
+            assert not any(KEY.encode() in one.value for one in asked.records)
+
     def test_the_key_of_a_batch(self) -> None:
         """The key of a batch stands beside its calls; one within a call is left out."""
         body = json.dumps({"writeKey": KEY, "batch": [{**TRACK, "writeKey": KEY}]}).encode()

@@ -50,6 +50,7 @@ EVENT_HEADERS: RecordHeaders = [(names.HEADER_CONTENT_TYPE, names.CLOUDEVENT_JSO
 TAIL_HEADERS: RecordHeaders = [(names.HEADER_TAIL, b"1"), *EVENT_HEADERS]
 
 _IDEMPOTENCY_KEY = b"idempotency-key"
+_MAX_IDEMPOTENCY_KEY = 512
 # A request of 10,000 events takes a tenth of a second, a megabyte of the oddest JSON as
 # much: others get a turn between.
 _SLICE = 1_000
@@ -243,11 +244,19 @@ def terms_of(head: Head, caller: StoredKey, batch: Batch) -> Terms:
         request_id=_uuid4(random.hex()),
         type=batch.type,
         subject=batch.subject,
-        idempotency_key=key.strip().strip('"')[:512] if key else None,
+        idempotency_key=_idempotency_key(key or ""),
         seed=int.from_bytes(random[:9], "big"),
         mapping=batch.mapping,
         time_field=caller.time_field,
     )
+
+
+def _idempotency_key(header: str) -> str | None:
+    """Return what a header field says, None if nothing; of one that is long its digest."""
+    key = header.strip().strip('"')
+    if len(key) > _MAX_IDEMPOTENCY_KEY:
+        return hashlib.sha256(key.encode(errors="replace")).hexdigest()
+    return key or None
 
 
 def _uuid4(digits: str) -> str:

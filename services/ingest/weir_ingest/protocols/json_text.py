@@ -20,6 +20,8 @@ _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _VALUE = msgspec.json.Decoder(msgspec.Raw)
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _NAME_AT = re.compile(rb'[\s{,]*("(?:[^"\\]|\\.)*+")\s*:\s*', re.DOTALL)
+# A step of Python for each takes a microsecond and more.
+_MAX_MEMBERS = 100_000
 _AFTER_VALUE = re.compile(rb"\s*[,}]")
 _BETWEEN = re.compile(rb"[\s,]*+")
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
@@ -125,7 +127,9 @@ def split_object(body: bytes) -> dict[str, bytes]:
     """Return the members of an object, each value as its own bytes; of a name twice the last.
 
     Raises:
-        ProblemError: 400 `invalid_json`, with the byte's position, or `too_deep`.
+        ProblemError: 400 `invalid_json`, with the byte's position, or `too_deep`; 413
+            `too_many_events`, if one with numbers that JSON does not have is of too many members
+            to be read by hand.
     """
     try:
         return {name: bytes(raw) for name, raw in _MEMBERS.decode(body).items()}
@@ -135,14 +139,21 @@ def split_object(body: bytes) -> dict[str, bytes]:
         raise _too_deep() from None
     harmless = json_exact.parsable(body)
     try:
-        members = _MEMBERS.decode(harmless)
+        members = {name: bytes(raw) for name, raw in _MEMBERS.decode(harmless).items()}
     except (msgspec.DecodeError, RecursionError) as error:
         raise invalid_json(_fault(error, body)) from None
-    found, at = {}, 0
+    found: dict[str, bytes] = {}
+    at = seen = 0
     while (name_at := _NAME_AT.match(harmless, at)) is not None:
+        seen += 1
+        if seen > _MAX_MEMBERS:
+            message = (
+                f"an object must have at most {_MAX_MEMBERS} members, got more; send it in parts"
+            )
+            raise ProblemError(413, Reason.TOO_MANY_EVENTS, message)
         start = name_at.end()
         likely = members[msgspec.json.decode(name_at.group(1), type=str)]
-        at = _end_of_value(harmless, start, bytes(likely))
+        at = _end_of_value(harmless, start, likely)
         found[_name(body[slice(*name_at.span(1))])] = body[start:at]
     return found
 

@@ -66,7 +66,10 @@ def key_of(members: dict[str, bytes]) -> bytes:
         if key:
             return key
     properties = members.get("properties", b"")
-    return text_of(said_in(properties).get("token")) if properties[:1] == b"{" else b""
+    if properties[:1] == b"{":
+        with suppress(ProblemError):  # that event's fault alone
+            return text_of(said_in(properties).get("token"))
+    return b""
 
 
 def first_key(events: bytes) -> bytes:

@@ -6,6 +6,7 @@ drop a whole batch on 400: so what is wrong with one call is never the batch's f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import msgspec
@@ -27,6 +28,7 @@ from weir_ingest.protocols.json_text import (
 from weir_ingest.wire import Page, Route, Stored, Wire
 
 _WRITE_KEY, _QUOTED_KEY = "writeKey", b'"writeKey"'
+_KEY = re.compile(rb"wk_[a-z0-9]{8}_[A-Za-z0-9_\-]{32,256}")
 _SHARED = ("context", "integrations")
 _MAX_SHARED_BYTES = 20 << 20
 
@@ -153,15 +155,16 @@ def _call(item: bytes, shared: Mapping[str, bytes]) -> bytes:
         return item
     try:
         members = split_object(item)
+        members.pop(_WRITE_KEY, None)
+        for name, given in shared.items():
+            own = members.get(name, b"null")
+            if own == b"null":
+                members[name] = given
+            elif own[:1] == b"{":
+                members[name] = join_object({**split_object(given), **split_object(own)})
     except ProblemError:
-        return item
-    members.pop(_WRITE_KEY, None)
-    for name, given in shared.items():
-        own = members.get(name, b"null")
-        if own == b"null":
-            members[name] = given
-        elif own[:1] == b"{":
-            members[name] = join_object({**split_object(given), **split_object(own)})
+        # That call's fault alone; what is kept of it has no key either.
+        return _KEY.sub(b"", item)
     return join_object(members)
 
 

@@ -18,6 +18,7 @@ from itertools import islice
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
+import msgspec
 from msgspec import Raw
 from weir.event import MAX_RECORD_BYTES
 from weir.mappings import snowplow
@@ -52,6 +53,13 @@ GIF: Final = (
     b",\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;"
 )
 _NOT_CACHED = (b"cache-control", b"no-cache, no-store, must-revalidate")
+
+
+class _Payload(msgspec.Struct):
+    data: Raw = Raw(b"")
+
+
+_read_payload = msgspec.json.Decoder(_Payload).decode
 
 
 class _Snowplow(Wire):
@@ -170,7 +178,10 @@ def _events(body: bytes) -> bytes:
     Raises:
         ProblemError: 400, if there is none.
     """
-    events = split_object(body).get("data", b"")
+    try:
+        events = bytes(_read_payload(body).data)
+    except (msgspec.DecodeError, RecursionError):
+        events = split_object(body).get("data", b"")  # or it says what is wrong
     if events[:1] != b"[":
         message = "body must have data, a list of events; send it as trackers do"
         raise ProblemError(400, Reason.REQUEST_INVALID, message)
