@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from weir.event_time import parse_time
 from weir.problems import Reason, echo
@@ -158,6 +160,12 @@ class Attributes:
         self.sent_ms = parse_time(value)
         self.others["sentat"] = _time_text(value)
 
+    def read_sent_if_any(self, raw: Member | None) -> None:
+        """Read a sent time; one that is none corrects nothing, and costs no event."""
+        if raw is not None:
+            with suppress(ItemRefusedError):
+                self.read_sent(raw)
+
     def _read_other(self, name: str, raw: Member) -> None:
         """Read an optional attribute or an extension."""
         lowered = name.lower()
@@ -183,6 +191,11 @@ class Attributes:
     def names_of(nulled: tuple[str, ...]) -> str:
         """Return the value of the extension `nulled`: places, comma-separated."""
         return _BANNED.sub("�", ",".join(nulled))[:1024]
+
+
+def present(raw: Member | UnsetType | None) -> Member | None:
+    """Return a member that is there and not null."""
+    return None if raw is None or raw is UNSET or bytes(raw) == b"null" else raw
 
 
 def read_id(raw: Member | None) -> str | None:

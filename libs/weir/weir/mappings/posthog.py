@@ -16,7 +16,7 @@ from functools import partial
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from weir.attributes import Attributes, Member, read_id, read_name
+from weir.attributes import Attributes, Member, present, read_id, read_name
 from weir.mappings import Mapping
 from weir.problems import Reason, echo
 from weir.refusal import ItemRefusedError
@@ -90,25 +90,20 @@ def _read(
     properties = _properties_of(members)
     said = Attributes.bare(text)
     said.type = f"dev.weir.{PROTOCOL}.event"
-    said.id = read_id(_said(members.get("uuid")))
+    said.id = read_id(present(members.get("uuid")))
     said.subject = _subject_of(members, properties)
-    offset = _said(members.get("offset"))
+    offset = present(members.get("offset"))
     if offset is not None:
         # It was measured with one clock, so no other is to be corrected.
         said.time_ms = arrived_ms - _offset_ms(offset)
         return said
-    time = _said(members.get("timestamp"))
+    time = present(members.get("timestamp"))
     if time is not None:
         said.read_time(time)
     if not _is_exact(members, properties):
-        _read_sent(said, _said(members.get("sent_at")) or request.sent)
+        said.read_sent_if_any(present(members.get("sent_at")) or request.sent)
     said.server = _is_server(properties, request.library)
     return said
-
-
-def _said(raw: Member | UnsetType | None) -> Member | None:
-    """Return a member that is there and not null."""
-    return None if raw is None or raw is UNSET or bytes(raw) == b"null" else raw
 
 
 def _check_name(raw: Member | None) -> None:
@@ -129,7 +124,7 @@ def _properties_of(members: collections.abc.Mapping[str, Member]) -> _Properties
 def _subject_of(members: collections.abc.Mapping[str, Member], properties: _Properties) -> str:
     places = (members.get("distinct_id"), members.get("$distinct_id"), properties.distinct_id)
     for raw in places:
-        name = read_name("distinct_id", _said(raw))
+        name = read_name("distinct_id", present(raw))
         if name is not None:
             return name
     message = "an event must have distinct_id, of itself or in properties, got none"
@@ -156,18 +151,10 @@ def _is_exact(members: collections.abc.Mapping[str, Member], properties: _Proper
     return any(raw is not UNSET and bytes(raw) in _TRUE for raw in asked)
 
 
-def _read_sent(said: Attributes, sent: Member | None) -> None:
-    """Read a sent time; one that is none corrects nothing, and costs no event."""
-    if sent is None:
-        return
-    with suppress(ItemRefusedError):
-        said.read_sent(sent)
-
-
 def _is_server(properties: _Properties, library: str) -> bool:
     if properties.is_server is not UNSET:
         return bytes(properties.is_server) in _TRUE
-    lib = _said(properties.lib)
+    lib = present(properties.lib)
     if lib is not None:
         with suppress(msgspec.MsgspecError):
             library = _read_text(lib)

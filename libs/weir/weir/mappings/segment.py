@@ -8,12 +8,11 @@ A call becomes an event of type `dev.weir.segment.<call>` about its user, and st
 from __future__ import annotations
 
 import collections.abc
-from contextlib import suppress
 from functools import partial
 
 import msgspec
 
-from weir.attributes import Attributes, Member, read_id, read_name
+from weir.attributes import Attributes, Member, present, read_id, read_name
 from weir.mappings import Mapping
 from weir.problems import Reason, echo
 from weir.refusal import ItemRefusedError
@@ -70,7 +69,7 @@ def _read(
     call = call or _call_of(members)
     said = Attributes.bare(text)
     said.type = f"dev.weir.{PROTOCOL}.{call}"
-    said.id = read_id(_said(members, "messageId"))
+    said.id = read_id(present(members.get("messageId")))
     said.subject = read_name("userId", members.get("userId")) or read_name(
         "anonymousId", members.get("anonymousId")
     )
@@ -78,12 +77,12 @@ def _read(
         raise _missing(call, "userId or anonymousId")
     if call == "track" and not _has_text(members, "event"):
         raise _missing(call, "event, a text")
-    time = _said(members, "originalTimestamp") or _said(members, "timestamp")
+    time = present(members.get("originalTimestamp")) or present(members.get("timestamp"))
     if time is not None:
         said.read_time(time)
     # A call that was received by somebody else before has been corrected there.
-    if _said(members, "receivedAt") is None:
-        _read_sent(said, _said(members, "sentAt") or sent)
+    if present(members.get("receivedAt")) is None:
+        said.read_sent_if_any(present(members.get("sentAt")) or sent)
     said.server = _is_server(members)
     return said
 
@@ -98,23 +97,9 @@ def _call_of(members: collections.abc.Mapping[str, Member]) -> str:
     return str(said)
 
 
-def _said(members: collections.abc.Mapping[str, Member], name: str) -> Member | None:
-    """Return a member that is there and not null."""
-    raw = members.get(name)
-    return None if raw is None or bytes(raw) == b"null" else raw
-
-
 def _has_text(members: collections.abc.Mapping[str, Member], name: str) -> bool:
     text = bytes(members.get(name, b""))
     return text[:1] == b'"' and text != b'""'
-
-
-def _read_sent(said: Attributes, sent: Member | None) -> None:
-    """Read a sent time; one that is none corrects nothing, and costs no call."""
-    if sent is None:
-        return
-    with suppress(ItemRefusedError):
-        said.read_sent(sent)
 
 
 def _is_server(members: collections.abc.Mapping[str, Member]) -> bool:

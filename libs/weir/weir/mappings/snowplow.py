@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from weir import json_exact
-from weir.attributes import Attributes, Member, read_id, read_name, read_text
+from weir.attributes import Attributes, Member, present, read_id, read_name, read_text
 from weir.mappings import Mapping
 from weir.problems import Reason, echo
 from weir.refusal import ItemRefusedError
@@ -136,7 +136,7 @@ def _read(
     _check_unfolded(members)
     said = Attributes.bare(text)
     said.type = f"dev.weir.{PROTOCOL}.{kind}"
-    said.id = read_id(_said(members, "eid"))
+    said.id = read_id(present(members.get("eid")))
     for name in _SUBJECTS:
         said.subject = said.subject or read_name(name, members.get(name))
     if kind == "ue":
@@ -197,18 +197,9 @@ def _schema_of(raw: Member | None) -> str:
 
 def _read_times(said: Attributes, members: collections.abc.Mapping[str, Member]) -> None:
     """Read when it happened; a true time is nothing to correct."""
-    true = _said(members, "ttm")
-    created = true or _said(members, "dtm")
+    true = present(members.get("ttm"))
+    created = true or present(members.get("dtm"))
     if created is not None:
         said.read_time(created)
-    sent = _said(members, "stm")
-    if true is None and sent is not None:
-        # One that is no time corrects nothing, and costs no event.
-        with suppress(ItemRefusedError):
-            said.read_sent(sent)
-
-
-def _said(members: collections.abc.Mapping[str, Member], name: str) -> Member | None:
-    """Return a member that is there and not null."""
-    raw = members.get(name)
-    return None if raw is None or bytes(raw) == b"null" else raw
+    if true is None:
+        said.read_sent_if_any(present(members.get("stm")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from itertools import takewhile
 
@@ -156,6 +157,14 @@ def split_object(body: bytes) -> dict[str, bytes]:
         at = _end_of_value(harmless, start, likely)
         found[_name(body[slice(*name_at.span(1))])] = body[start:at]
     return found
+
+
+def text_of(value: bytes | None) -> bytes:
+    """Return a text of a body, empty if it is none."""
+    if value is not None and value[:1] == b'"':
+        with suppress(msgspec.DecodeError):
+            return msgspec.json.decode(value, type=str).encode()
+    return b""
 
 
 def _name(text: bytes) -> str:

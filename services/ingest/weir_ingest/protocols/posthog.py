@@ -21,9 +21,9 @@ from weir_ingest.answers import Answer, Item, encode, json_answer, problem_answe
 from weir_ingest.head import Head
 from weir_ingest.keys import presented
 from weir_ingest.protocols.batch import Batch, BatchLimits
-from weir_ingest.protocols.json_text import readable, split_array, split_object
+from weir_ingest.protocols.json_text import readable, split_array, split_object, text_of
 from weir_ingest.protocols.posthog_body import json_of
-from weir_ingest.protocols.posthog_keys import first_key, key_of, said_in, text_of, without_key
+from weir_ingest.protocols.posthog_keys import first_key, key_of, said_in, without_key
 from weir_ingest.wire import Page, Route, Stored, Wire
 
 _SENT, _SDK = b"posthog-request-timestamp", b"posthog-sdk-info"

@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw, UnsetType
 from weir.event import MAX_RECORD_BYTES
 from weir.problems import ProblemError, Reason
 
-from weir_ingest.protocols.json_text import join_object, split_object, split_values
+from weir_ingest.protocols.json_text import join_object, split_object, split_values, text_of
 
 _KEYS = ("api_key", "token", "$token")
 _MAX_ASKED, _MAX_KEYS = 10, 5
@@ -86,14 +86,6 @@ def first_key(events: bytes) -> bytes:
             key = key_of(said_in(event))
             if key:
                 return key
-    return b""
-
-
-def text_of(value: bytes | None) -> bytes:
-    """Return a text of a body, empty if it is none."""
-    if value is not None and value[:1] == b'"':
-        with suppress(msgspec.DecodeError):
-            return msgspec.json.decode(value, type=str).encode()
     return b""
 
 

@@ -24,6 +24,7 @@ from weir_ingest.protocols.json_text import (
     readable,
     split_array,
     split_object,
+    text_of,
 )
 from weir_ingest.wire import Page, Route, Stored, Wire
 
@@ -171,16 +172,6 @@ def _call(item: bytes, shared: Mapping[str, bytes]) -> bytes:
 def _holds(value: bytes) -> bool:
     """Say whether a value is an object with members."""
     return value[:1] == b"{" and value != b"{}"
-
-
-def text_of(value: bytes | None) -> bytes:
-    """Return a text of a body, as a credential; empty if it is none."""
-    if value is None or value[:1] != b'"':
-        return b""
-    try:
-        return msgspec.json.decode(value, type=str).encode()
-    except msgspec.DecodeError:  # half of a surrogate pair
-        return b""
 
 
 def settings(head: Head, write_key: str) -> Answer:  # noqa: ARG001 - the same for everybody
